@@ -68,11 +68,13 @@ func TestOtherDatacenter(t *testing.T) {
 	t.Parallel()
 	address, one, two := pair(t, false)
 	o := &objects{t, one.ACL(), "here"}
-	here, _, err := o.acl.PolicyCreate(&api.ACLPolicy{Name: "dc1-only", Rules: `operator = "read"`, Datacenters: []string{"dc1"}}, nil)
+	here, _, err := o.acl.PolicyCreate(
+		&api.ACLPolicy{Name: "dc1-only", Rules: `operator = "read"`, Datacenters: []string{"dc1"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, _, err := o.acl.PolicyCreate(&api.ACLPolicy{Name: "dc2-only", Rules: `keyring = "read"`, Datacenters: []string{"dc2"}}, nil)
+	there, _, err := o.acl.PolicyCreate(
+		&api.ACLPolicy{Name: "dc2-only", Rules: `keyring = "read"`, Datacenters: []string{"dc2"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,8 @@ func TestOtherDatacenter(t *testing.T) {
 		return err == nil
 	})
 
-	ask := []aclrules.Query{{Resource: aclrules.Operator, Access: aclrules.ReadAccess}, {Resource: aclrules.Keyring, Access: aclrules.ReadAccess}}
+	ask := []aclrules.Query{{Resource: aclrules.Operator, Access: aclrules.ReadAccess},
+		{Resource: aclrules.Keyring, Access: aclrules.ReadAccess}}
 	for _, c := range []struct{ datacenter, accessor, secret, want string }{
 		{"", global.AccessorID, global.SecretID, "dc1 [allow deny] deny"},
 		{"dc1", global.AccessorID, global.SecretID, "dc1 [allow deny] deny"},
@@ -96,13 +99,16 @@ func TestOtherDatacenter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := aclrules.Resolver{Objects: r, Datacenter: datacenter, Now: time.Now()}.Resolve(context.Background(), aclrules.Subject{Token: c.accessor})
-		table := aclrules.Merge(found.Rules, aclrules.Options{Default: aclrules.Denied, Incomplete: len(found.Errors) > 0})
+		found := aclrules.Resolver{Objects: r, Datacenter: datacenter, Now: time.Now()}.Resolve(context.Background(),
+			aclrules.Subject{Token: c.accessor})
+		table := aclrules.Merge(found.Rules,
+			aclrules.Options{Default: aclrules.Denied, Incomplete: len(found.Errors) > 0})
 		var ours []aclrules.Verdict
 		for _, q := range ask {
 			ours = append(ours, table.Decide(q).Verdict)
 		}
-		if got := fmt.Sprint(datacenter, " ", ours, " ", r.DefaultPolicy(context.Background())); got != c.want || found.Refused != nil {
+		if got := fmt.Sprint(datacenter, " ", ours, " ", r.DefaultPolicy(context.Background())); got != c.want ||
+			found.Refused != nil {
 			t.Errorf("%q: got %s, want %s (%v)", c.datacenter, got, c.want, found)
 		}
 		judge, err := NewAuthorizer(Options{Address: address}, c.datacenter)
@@ -111,7 +117,8 @@ func TestOtherDatacenter(t *testing.T) {
 		}
 		testkit.Eventually(t, "the server knows the token as well", func() bool {
 			allowed, err := judge.Authorize(context.Background(), c.secret, ask)
-			return err == nil && allowed[0] == (ours[0] == aclrules.Allowed) && allowed[1] == (ours[1] == aclrules.Allowed)
+			return err == nil && allowed[0] == (ours[0] == aclrules.Allowed) &&
+				allowed[1] == (ours[1] == aclrules.Allowed)
 		})
 	}
 
@@ -127,7 +134,8 @@ func TestOtherDatacenter(t *testing.T) {
 	if v := r.DefaultPolicy(context.Background()); v != aclrules.Unknown {
 		t.Errorf("dc2's default policy is %s", v)
 	}
-	if _, err := NewACLReader(one, "dc3").Datacenter(context.Background()); err == nil || !strings.Contains(err.Error(), `datacenter "dc3": the server knows dc1, dc2 only`) {
+	if _, err := NewACLReader(one, "dc3").Datacenter(context.Background()); err == nil ||
+		!strings.Contains(err.Error(), `datacenter "dc3": the server knows dc1, dc2 only`) {
 		t.Errorf("dc3: %v", err)
 	}
 }

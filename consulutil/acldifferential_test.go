@@ -145,7 +145,8 @@ func (l *lab) compare(s scene) (verdicts []aclrules.Verdict, wrong string) {
 		d := table.Decide(q)
 		verdicts = append(verdicts, d.Verdict)
 		if (d.Verdict == aclrules.Allowed) != allowed[i] {
-			return verdicts, fmt.Sprintf("%s: %s, the server allows it: %v\n%+v", q, d.Verdict, allowed[i], table.Explain(q))
+			return verdicts, fmt.Sprintf("%s: %s, the server allows it: %v\n%+v",
+				q, d.Verdict, allowed[i], table.Explain(q))
 		}
 	}
 	return verdicts, ""
@@ -174,7 +175,9 @@ func (l *lab) build(s scene, salt string) (secret string, subject aclrules.Subje
 		if l.strict {
 			p.Lines = withoutRepeated(l.t, p.Lines)
 		}
-		made, _, err := l.acl.PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("%spolicy-%d", salt, i), Rules: p.render(salt), Datacenters: p.Datacenters}, nil)
+		made, _, err := l.acl.PolicyCreate(
+			&api.ACLPolicy{Name: fmt.Sprintf("%spolicy-%d", salt, i), Rules: p.render(salt),
+				Datacenters: p.Datacenters}, nil)
 		l.must(err)
 		ids = append(ids, made.ID)
 	}
@@ -188,7 +191,8 @@ func (l *lab) build(s scene, salt string) (secret string, subject aclrules.Subje
 	for i, r := range s.Roles {
 		made, _, err := l.acl.RoleCreate(&api.ACLRole{
 			Name: fmt.Sprintf("%srole-%d", salt, i), Policies: links(r.Policies),
-			ServiceIdentities: services(r.Identity, salt), NodeIdentities: nodes(r.Identity, salt), TemplatedPolicies: templates(r.Identity, salt),
+			ServiceIdentities: services(r.Identity, salt), NodeIdentities: nodes(r.Identity, salt),
+			TemplatedPolicies: templates(r.Identity, salt),
 		}, nil)
 		l.must(err)
 		roles = append(roles, &api.ACLLink{ID: made.ID})
@@ -198,7 +202,8 @@ func (l *lab) build(s scene, salt string) (secret string, subject aclrules.Subje
 	}
 	made, _, err := l.acl.TokenCreate(&api.ACLToken{
 		Description: salt, Policies: links(s.Direct), Roles: roles,
-		ServiceIdentities: services(s.Identity, salt), NodeIdentities: nodes(s.Identity, salt), TemplatedPolicies: templates(s.Identity, salt),
+		ServiceIdentities: services(s.Identity, salt), NodeIdentities: nodes(s.Identity, salt),
+		TemplatedPolicies: templates(s.Identity, salt),
 	}, nil)
 	l.must(err)
 	return made.SecretID, aclrules.Subject{Token: made.AccessorID}
@@ -219,7 +224,8 @@ func withoutRepeated(t *testing.T, lines []string) []string {
 	found := lintValid(t, strings.Join(lines, "\n"))
 	var distinct []string
 	for i, line := range lines {
-		if !slices.ContainsFunc(found, func(f aclrules.Finding) bool { return f.Code == aclrules.Repeated && f.Line == i+1 }) {
+		if !slices.ContainsFunc(found,
+			func(f aclrules.Finding) bool { return f.Code == aclrules.Repeated && f.Line == i+1 }) {
 			distinct = append(distinct, line)
 		}
 	}
@@ -252,12 +258,14 @@ func (l *lab) login(s scene, salt string) (string, aclrules.Subject) {
 	l.t.Helper()
 	method := &api.ACLAuthMethod{Name: salt, Type: "jwt", Config: map[string]any{
 		"JWTValidationPubKeys": []string{l.public}, "BoundAudiences": []string{"test"},
-		"ClaimMappings": map[string]string{"team": "team", "env": "env"}, "ListClaimMappings": map[string]string{"groups": "groups"},
+		"ClaimMappings":     map[string]string{"team": "team", "env": "env"},
+		"ListClaimMappings": map[string]string{"groups": "groups"},
 	}}
 	_, _, err := l.acl.AuthMethodCreate(method, nil)
 	l.must(err)
 	for _, b := range s.Rules {
-		rule := &api.ACLBindingRule{AuthMethod: salt, Selector: b.Selector, BindType: api.BindingRuleBindType(b.Type), BindName: salted(b.Name, salt)}
+		rule := &api.ACLBindingRule{AuthMethod: salt, Selector: b.Selector, BindType: api.BindingRuleBindType(b.Type),
+			BindName: salted(b.Name, salt)}
 		if b.Variable != "" {
 			rule.BindVars = &api.ACLTemplatedPolicyVariables{Name: salted(b.Variable, salt)}
 		}
@@ -271,8 +279,10 @@ func (l *lab) login(s scene, salt string) (string, aclrules.Subject) {
 		claims[k] = []string{values[k]}
 	}
 	subject := aclrules.Subject{Login: &aclrules.Login{Method: salt, Entity: aclrules.Entity{Claims: claims}}}
-	token, _, err := l.acl.Login(&api.ACLLoginParams{AuthMethod: salt, BearerToken: l.sign(values, claims["groups"])}, nil)
-	if Status(err) == 403 || strings.Contains(Reason(err), "bind name") || strings.Contains(Reason(err), "failed validation") {
+	token, _, err := l.acl.Login(&api.ACLLoginParams{AuthMethod: salt, BearerToken: l.sign(values, claims["groups"])},
+		nil)
+	if Status(err) == 403 || strings.Contains(Reason(err), "bind name") ||
+		strings.Contains(Reason(err), "failed validation") {
 		return "", subject
 	}
 	l.must(err)
@@ -282,7 +292,8 @@ func (l *lab) login(s scene, salt string) (string, aclrules.Subject) {
 // sign makes a JWT.
 func (l *lab) sign(values map[string]string, groups []string) string {
 	l.t.Helper()
-	claims := map[string]any{"aud": "test", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "groups": groups}
+	claims := map[string]any{"aud": "test", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
+		"groups": groups}
 	for k, v := range values {
 		claims[k] = v
 	}

@@ -17,7 +17,8 @@ func (r *ACLReader) Export(ctx context.Context) (*aclrules.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &aclrules.Snapshot{Version: aclrules.Version, Datacenter: datacenter, Bindings: map[string][]aclrules.BindingRule{}}
+	s := &aclrules.Snapshot{Version: aclrules.Version, Datacenter: datacenter,
+		Bindings: map[string][]aclrules.BindingRule{}}
 	if v := r.DefaultPolicy(ctx); v != aclrules.Unknown {
 		s.DefaultPolicy = v.String()
 	}
@@ -25,7 +26,8 @@ func (r *ACLReader) Export(ctx context.Context) (*aclrules.Snapshot, error) {
 		name string
 		read func(context.Context, *aclrules.Snapshot) error
 	}{
-		{"policies", r.exportPolicies}, {"roles", r.exportRoles}, {"tokens", r.exportTokens}, {"auth methods", r.exportMethods},
+		{"policies", r.exportPolicies}, {"roles", r.exportRoles}, {"tokens", r.exportTokens},
+		{"auth methods", r.exportMethods},
 		{"templated policies", r.exportTemplates},
 	} {
 		if err := part.read(ctx, s); err != nil {
@@ -80,8 +82,10 @@ func (r *ACLReader) exportTokens(ctx context.Context, s *aclrules.Snapshot) erro
 	}
 	for _, t := range list {
 		s.Tokens = append(s.Tokens, tokenOf(&api.ACLToken{
-			AccessorID: t.AccessorID, Description: t.Description, Policies: t.Policies, Roles: t.Roles, ExpirationTime: t.ExpirationTime,
-			ServiceIdentities: t.ServiceIdentities, NodeIdentities: t.NodeIdentities, TemplatedPolicies: t.TemplatedPolicies,
+			AccessorID: t.AccessorID, Description: t.Description, Policies: t.Policies, Roles: t.Roles,
+			ExpirationTime:    t.ExpirationTime,
+			ServiceIdentities: t.ServiceIdentities, NodeIdentities: t.NodeIdentities,
+			TemplatedPolicies: t.TemplatedPolicies,
 		}))
 	}
 	return nil
@@ -107,5 +111,6 @@ func (r *ACLReader) exportMethods(ctx context.Context, s *aclrules.Snapshot) err
 }
 
 func roleOf(r *api.ACLRole) aclrules.Role {
-	return aclrules.Role{ID: r.ID, Name: r.Name, Grants: grants(r.Policies, nil, r.ServiceIdentities, r.NodeIdentities, r.TemplatedPolicies)}
+	return aclrules.Role{ID: r.ID, Name: r.Name,
+		Grants: grants(r.Policies, nil, r.ServiceIdentities, r.NodeIdentities, r.TemplatedPolicies)}
 }

@@ -22,13 +22,16 @@ func furnished(t *testing.T) (o *objects, token *api.ACLToken, login aclrules.Lo
 	o = newObjects(t)
 	role := o.role("ops", o.policy("shared"), o.policy("other"))
 	token = o.token(&api.ACLToken{
-		Description: o.salt, Roles: []*api.ACLLink{{ID: role.ID}}, ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: o.name("web"), Datacenters: []string{"dc1", "dc2"}}},
+		Description: o.salt, Roles: []*api.ACLLink{{ID: role.ID}},
+		ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: o.name("web"), Datacenters: []string{"dc1", "dc2"}}},
 		NodeIdentities:    []*api.ACLNodeIdentity{{NodeName: o.name("node"), Datacenter: "dc2"}},
-		TemplatedPolicies: []*api.ACLTemplatedPolicy{{TemplateName: aclrules.APIGatewayTemplate, TemplateVariables: &api.ACLTemplatedPolicyVariables{Name: o.name("gw")}}},
-		ExpirationTTL:     time.Hour,
+		TemplatedPolicies: []*api.ACLTemplatedPolicy{{TemplateName: aclrules.APIGatewayTemplate,
+			TemplateVariables: &api.ACLTemplatedPolicyVariables{Name: o.name("gw")}}},
+		ExpirationTTL: time.Hour,
 	})
 	method := &api.ACLAuthMethod{Name: o.name("iam"), Type: "aws-iam", Config: map[string]any{
-		"BoundIAMPrincipalARNs": []string{"arn:aws:iam::123456789012:role/x/*"}, "EnableIAMEntityDetails": true, "IAMEntityTags": []string{"service", "team.x"},
+		"BoundIAMPrincipalARNs": []string{"arn:aws:iam::123456789012:role/x/*"}, "EnableIAMEntityDetails": true,
+		"IAMEntityTags": []string{"service", "team.x"},
 	}}
 	_, _, err := o.acl.AuthMethodCreate(method, nil)
 	if err != nil {
@@ -36,13 +39,15 @@ func furnished(t *testing.T) (o *objects, token *api.ACLToken, login aclrules.Lo
 	}
 	for _, b := range []*api.ACLBindingRule{
 		{AuthMethod: method.Name, Selector: `entity_tags["team.x"] == "blue"`, BindType: "role", BindName: role.Name},
-		{AuthMethod: method.Name, BindType: "templated-policy", BindName: aclrules.APIGatewayTemplate, BindVars: &api.ACLTemplatedPolicyVariables{Name: o.salt + "-${entity_tags.service}"}},
+		{AuthMethod: method.Name, BindType: "templated-policy", BindName: aclrules.APIGatewayTemplate,
+			BindVars: &api.ACLTemplatedPolicyVariables{Name: o.salt + "-${entity_tags.service}"}},
 	} {
 		if _, _, err := o.acl.BindingRuleCreate(b, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return o, token, aclrules.Login{Method: method.Name, Entity: aclrules.Entity{Name: "r", Tags: map[string]string{"service": "Web", "team.x": "blue"}}}
+	return o, token, aclrules.Login{Method: method.Name,
+		Entity: aclrules.Entity{Name: "r", Tags: map[string]string{"service": "Web", "team.x": "blue"}}}
 }
 
 // lines returns a resolution as text: sources and rules, notes and errors.
@@ -84,17 +89,22 @@ func TestExportAnswersAsTheServer(t *testing.T) {
 		t.Errorf("datacenter %q, default policy %q, templates %v", read.Datacenter, read.DefaultPolicy, read.Templates)
 	}
 	for name, s := range map[string]aclrules.Subject{
-		"token": {Token: token.AccessorID}, "login": {Login: &login}, "unknown": {Token: "11111111-0000-4000-8000-00000000000b"},
-		"policy by name": {PolicyLinks: []aclrules.Link{{Name: o.name("shared")}, {Name: "none"}}, Roles: []aclrules.Link{{Name: "none"}}},
+		"token": {Token: token.AccessorID}, "login": {Login: &login},
+		"unknown": {Token: "11111111-0000-4000-8000-00000000000b"},
+		"policy by name": {PolicyLinks: []aclrules.Link{{Name: o.name("shared")}, {Name: "none"}},
+			Roles: []aclrules.Link{{Name: "none"}}},
 	} {
-		want := lines(aclrules.Resolver{Objects: server, Datacenter: "dc1", Now: time.Now()}.Resolve(context.Background(), s))
-		got := lines(aclrules.Resolver{Objects: read, Datacenter: "dc1", Now: time.Now()}.Resolve(context.Background(), s))
+		want := lines(
+			aclrules.Resolver{Objects: server, Datacenter: "dc1", Now: time.Now()}.Resolve(context.Background(), s))
+		got := lines(
+			aclrules.Resolver{Objects: read, Datacenter: "dc1", Now: time.Now()}.Resolve(context.Background(), s))
 		if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
 			t.Errorf("%s (-server +export):\n%s", name, diff)
 		}
 	}
 	late := aclrules.Resolver{Objects: read, Datacenter: "dc1", Now: time.Now().Add(2 * time.Hour)}
-	if found := late.Resolve(context.Background(), aclrules.Subject{Token: token.AccessorID}); !errors.Is(found.Refused, aclrules.ErrExpired) {
+	if found := late.Resolve(context.Background(), aclrules.Subject{Token: token.AccessorID}); !errors.Is(found.Refused,
+		aclrules.ErrExpired) {
 		t.Errorf("the token outlives its time in the file: %+v", found)
 	}
 }
@@ -105,14 +115,16 @@ func TestReadAuthMethod(t *testing.T) {
 	o, _, login := furnished(t)
 	r := NewACLReader(client(t, secured, testkit.ManagementToken), "")
 	m, _, err := r.AuthMethod(context.Background(), login.Method)
-	want := aclrules.AuthMethod{Name: login.Method, Type: "aws-iam", EntityDetails: true, EntityTags: []string{"service", "team.x"}}
+	want := aclrules.AuthMethod{Name: login.Method, Type: "aws-iam",
+		EntityDetails: true, EntityTags: []string{"service", "team.x"}}
 	if diff := cmp.Diff(want, m); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	l := newLab(t)
 	jwt := &api.ACLAuthMethod{Name: o.name("jwt"), Type: "jwt", Config: map[string]any{
 		"JWTValidationPubKeys": []string{l.public}, "BoundAudiences": []string{"test"},
-		"ClaimMappings": map[string]string{"a": "team", "b": "env"}, "ListClaimMappings": map[string]string{"c": "groups"},
+		"ClaimMappings":     map[string]string{"a": "team", "b": "env"},
+		"ListClaimMappings": map[string]string{"c": "groups"},
 	}}
 	if _, _, err := o.acl.AuthMethodCreate(jwt, nil); err != nil {
 		t.Fatal(err)
@@ -123,7 +135,8 @@ func TestReadAuthMethod(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	jwt = &api.ACLAuthMethod{Name: o.name("Weak"), Type: "jwt", Config: map[string]any{
-		"jwtvalidationpubkeys": l.public, "boundaudiences": "test", "claimmappings": map[string]string{"a": "team"}, "LISTCLAIMMAPPINGS": map[string]string{"c": "groups"},
+		"jwtvalidationpubkeys": l.public, "boundaudiences": "test",
+		"claimmappings": map[string]string{"a": "team"}, "LISTCLAIMMAPPINGS": map[string]string{"c": "groups"},
 	}}
 	if _, _, err := o.acl.AuthMethodCreate(jwt, nil); err != nil {
 		t.Fatal(err)
@@ -134,7 +147,8 @@ func TestReadAuthMethod(t *testing.T) {
 		t.Errorf("in other letter case: %v (-want +got):\n%s", err, diff)
 	}
 	iam := &api.ACLAuthMethod{Name: o.name("WeakIAM"), Type: "aws-iam", Config: map[string]any{
-		"boundiamprincipalarns": "arn:aws:iam::123456789012:role/*", "enableiamentitydetails": "true", "iamentitytags": "team",
+		"boundiamprincipalarns":  "arn:aws:iam::123456789012:role/*",
+		"enableiamentitydetails": "true", "iamentitytags": "team",
 	}}
 	if _, _, err := o.acl.AuthMethodCreate(iam, nil); err != nil {
 		t.Fatal(err)
@@ -155,7 +169,8 @@ func TestEmbeddedTemplatesAreTheServers(t *testing.T) {
 	t.Parallel()
 	r := NewACLReader(client(t, secured, testkit.ManagementToken), "")
 	for name, variable := range map[string]string{
-		aclrules.ServiceTemplate: "web", aclrules.NodeTemplate: "n", aclrules.DNSTemplate: "", aclrules.APIGatewayTemplate: "gw", aclrules.NomadServerTemplate: "", aclrules.NomadClientTemplate: "",
+		aclrules.ServiceTemplate: "web", aclrules.NodeTemplate: "n", aclrules.DNSTemplate: "",
+		aclrules.APIGatewayTemplate: "gw", aclrules.NomadServerTemplate: "", aclrules.NomadClientTemplate: "",
 	} {
 		text, err := r.Template(context.Background(), name)
 		if err != nil {
@@ -177,10 +192,12 @@ func TestExportNeedsToReadEverything(t *testing.T) {
 	o := newObjects(t)
 	ordinary := o.token(&api.ACLToken{Description: o.salt})
 	export, err := NewACLReader(client(t, secured, ordinary.SecretID), "").Export(context.Background())
-	if export != nil || !errors.Is(err, aclrules.ErrUnreadable) || err.Error() != "export policies: it is not readable with this token: a token with acl:read can read it" {
+	if export != nil || !errors.Is(err, aclrules.ErrUnreadable) ||
+		err.Error() != "export policies: it is not readable with this token: a token with acl:read can read it" {
 		t.Errorf("got %v, %v", export, err)
 	}
-	if _, err := NewACLReader(client(t, secured, "11111111-0000-4000-8000-00000000000c"), "").Export(context.Background()); !errors.Is(err, ErrUnknownReader) {
+	if _, err := NewACLReader(client(t, secured, "11111111-0000-4000-8000-00000000000c"),
+		"").Export(context.Background()); !errors.Is(err, ErrUnknownReader) {
 		t.Errorf("an unknown reader: %v", err)
 	}
 }
@@ -192,7 +209,8 @@ func TestExportKnowsPoliciesByAnySpellingOfTheirIDs(t *testing.T) {
 	o := newObjects(t)
 	const management = "000000000-000-0000-0000-000000000001"
 	token := o.token(&api.ACLToken{Policies: []*api.ACLLink{{ID: management}}})
-	role, _, err := o.acl.RoleCreate(&api.ACLRole{Name: o.name("root"), Policies: []*api.ACLLink{{ID: management}}}, nil)
+	role, _, err := o.acl.RoleCreate(&api.ACLRole{Name: o.name("root"), Policies: []*api.ACLLink{{ID: management}}},
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,10 +220,13 @@ func TestExportKnowsPoliciesByAnySpellingOfTheirIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, accessor := range map[string]string{"a policy": token.AccessorID, "a role": member.AccessorID} {
-		report := aclrules.NewReport(aclrules.Resolver{Objects: export, Datacenter: "dc1"}.Resolve(t.Context(), aclrules.Subject{Token: accessor}), aclrules.Denied)
+		report := aclrules.NewReport(
+			aclrules.Resolver{Objects: export, Datacenter: "dc1"}.Resolve(t.Context(),
+				aclrules.Subject{Token: accessor}), aclrules.Denied)
 		got := report.Can(aclrules.Query{Resource: aclrules.ACL, Access: aclrules.WriteAccess}).Decision
 		if got != aclrules.Allowed.String() {
-			t.Errorf("acl write by %s that is linked by another spelling of its ID: %v, want %v", what, got, aclrules.Allowed)
+			t.Errorf("acl write by %s that is linked by another spelling of its ID: %v, want %v",
+				what, got, aclrules.Allowed)
 		}
 	}
 }

@@ -24,7 +24,8 @@ type objects struct {
 
 func newObjects(t testing.TB) *objects {
 	t.Helper()
-	return &objects{t, client(t, secured, testkit.ManagementToken).ACL(), strings.ToLower(strings.ReplaceAll(rand.Text(), "=", ""))}
+	return &objects{t, client(t, secured, testkit.ManagementToken).ACL(),
+		strings.ToLower(strings.ReplaceAll(rand.Text(), "=", ""))}
 }
 
 func (o *objects) name(s string) string { return s + "-" + o.salt }
@@ -33,7 +34,8 @@ func (o *objects) name(s string) string { return s + "-" + o.salt }
 func (o *objects) policy(name string) *api.ACLPolicy {
 	o.Helper()
 	name = o.name(name)
-	p, _, err := o.acl.PolicyCreate(&api.ACLPolicy{Name: name, Rules: fmt.Sprintf("service %q { policy = \"read\" }", name)}, nil)
+	p, _, err := o.acl.PolicyCreate(
+		&api.ACLPolicy{Name: name, Rules: fmt.Sprintf("service %q { policy = \"read\" }", name)}, nil)
 	if err != nil {
 		o.Fatal(err)
 	}

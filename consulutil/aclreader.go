@@ -14,7 +14,8 @@ import (
 )
 
 // ErrUnknownReader means that the server does not know the token that reads.
-var ErrUnknownReader = WithClass(errors.New("the token that reads, of CONSUL_HTTP_TOKEN or of a flag, is unknown to the server (wrong, deleted or expired)"), retry.Permanent)
+var ErrUnknownReader = WithClass(errors.New("the token that reads, of CONSUL_HTTP_TOKEN or of a flag, is unknown to "+
+	"the server (wrong, deleted or expired)"), retry.Permanent)
 
 // anonymous is the secret of the token of requests without one. With it that token
 // may see what it links to.
@@ -69,7 +70,8 @@ func OpenACLReader(o Options, datacenter string) (*ACLReader, error) {
 // NewACLReader reads with the client's token; in the datacenter that the server
 // belongs to when the name is empty.
 func NewACLReader(client *api.Client, datacenter string) *ACLReader {
-	return &ACLReader{client: client, datacenter: datacenter, policies: readMemory[aclrules.Policy]{}, roles: readMemory[aclrules.Role]{}}
+	return &ACLReader{client: client, datacenter: datacenter, policies: readMemory[aclrules.Policy]{},
+		roles: readMemory[aclrules.Role]{}}
 }
 
 func (r *ACLReader) options(ctx context.Context) *api.QueryOptions {
@@ -192,7 +194,10 @@ func meaning(err error, absent bool, missing error) error {
 	return err
 }
 
-func grants(policies []*api.ACLTokenPolicyLink, roles []*api.ACLTokenRoleLink, services []*api.ACLServiceIdentity, nodes []*api.ACLNodeIdentity, templates []*api.ACLTemplatedPolicy) aclrules.Grants {
+func grants(
+	policies []*api.ACLTokenPolicyLink, roles []*api.ACLTokenRoleLink, services []*api.ACLServiceIdentity,
+	nodes []*api.ACLNodeIdentity, templates []*api.ACLTemplatedPolicy,
+) aclrules.Grants {
 	var g aclrules.Grants
 	for _, p := range policies {
 		g.Policies = append(g.Policies, aclrules.Link{ID: p.ID, Name: p.Name})
@@ -201,7 +206,8 @@ func grants(policies []*api.ACLTokenPolicyLink, roles []*api.ACLTokenRoleLink, s
 		g.Roles = append(g.Roles, aclrules.Link{ID: r.ID, Name: r.Name})
 	}
 	for _, s := range services {
-		g.ServiceIdentities = append(g.ServiceIdentities, aclrules.ServiceIdentity{Name: s.ServiceName, Datacenters: s.Datacenters})
+		g.ServiceIdentities = append(g.ServiceIdentities,
+			aclrules.ServiceIdentity{Name: s.ServiceName, Datacenters: s.Datacenters})
 	}
 	for _, n := range nodes {
 		g.NodeIdentities = append(g.NodeIdentities, aclrules.NodeIdentity{Name: n.NodeName, Datacenter: n.Datacenter})

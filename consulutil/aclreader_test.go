@@ -33,7 +33,8 @@ func TestSharedPolicyIsReadOnceFromTheServer(t *testing.T) {
 	token = o.token(token)
 
 	c := newCounter(t)
-	if found := resolve(c.reader(t, testkit.ManagementToken), aclrules.Subject{Token: token.AccessorID}); len(found.Rules) != 1 || len(found.Errors) > 0 {
+	if found := resolve(c.reader(t, testkit.ManagementToken),
+		aclrules.Subject{Token: token.AccessorID}); len(found.Rules) != 1 || len(found.Errors) > 0 {
 		t.Fatalf("got %+v", found)
 	}
 	if n := c.requests("/"); n != 1 {
@@ -52,7 +53,9 @@ func TestSharedPolicyIsReadOnceFromTheServer(t *testing.T) {
 	// By name, and then by the ID that the name led to.
 	c = newCounter(t)
 	r = c.reader(t, testkit.ManagementToken)
-	if found := resolve(r, aclrules.Subject{PolicyLinks: []aclrules.Link{{Name: shared.Name}, {ID: shared.ID, Name: shared.Name}}}); len(found.Rules) != 1 {
+	if found := resolve(r,
+		aclrules.Subject{PolicyLinks: []aclrules.Link{{Name: shared.Name}, {ID: shared.ID, Name: shared.Name}}}); len(
+		found.Rules) != 1 {
 		t.Fatalf("got %+v", found)
 	}
 	if n := c.requests("/v1/acl/policy/"); n != 1 {
@@ -66,7 +69,9 @@ func TestOrdinaryTokenSeesItsLinksOnly(t *testing.T) {
 	o := newObjects(t)
 	p := o.policy("p")
 	role := o.role("r", o.policy("q"))
-	token := o.token(&api.ACLToken{Policies: []*api.ACLLink{{ID: p.ID}}, Roles: []*api.ACLLink{{ID: role.ID}}, ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: o.name("web")}}})
+	token := o.token(
+		&api.ACLToken{Policies: []*api.ACLLink{{ID: p.ID}}, Roles: []*api.ACLLink{{ID: role.ID}},
+			ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: o.name("web")}}})
 	r := NewACLReader(client(t, secured, token.SecretID), "")
 	found := resolve(r, aclrules.Subject{Self: true})
 	at := "token " + token.AccessorID[:8] + "… → "
@@ -84,7 +89,8 @@ func TestOrdinaryTokenSeesItsLinksOnly(t *testing.T) {
 	if !slices.Equal(got, want) || len(found.Rules) != 4 {
 		t.Errorf("got %q and %d rules", got, len(found.Rules))
 	}
-	if found := resolve(r, aclrules.Subject{Token: o.token(&api.ACLToken{}).AccessorID}); len(found.Errors) != 1 || !errors.Is(found.Errors[0], aclrules.ErrUnreadable) {
+	if found := resolve(r, aclrules.Subject{Token: o.token(&api.ACLToken{}).AccessorID}); len(found.Errors) != 1 ||
+		!errors.Is(found.Errors[0], aclrules.ErrUnreadable) {
 		t.Errorf("another's token: %+v", found)
 	}
 	if v := r.DefaultPolicy(context.Background()); v != aclrules.Denied {
@@ -103,12 +109,14 @@ func TestDanglingLinks(t *testing.T) {
 	}
 	r := NewACLReader(client(t, secured, testkit.ManagementToken), "")
 	found := resolve(r, aclrules.Subject{
-		PolicyLinks: []aclrules.Link{{ID: p.ID}, {Name: p.Name}}, Roles: []aclrules.Link{{ID: role.ID}, {Name: role.Name}},
+		PolicyLinks: []aclrules.Link{{ID: p.ID}, {Name: p.Name}},
+		Roles:       []aclrules.Link{{ID: role.ID}, {Name: role.Name}},
 	})
 	if len(found.Notes) != 4 || len(found.Errors) > 0 || !errors.Is(errors.Join(found.Notes...), aclrules.ErrDangling) {
 		t.Errorf("got %+v", found)
 	}
-	if _, _, err := r.AuthMethod(context.Background(), o.name("none")); err == nil || err.Error() != "there is no such auth method" {
+	if _, _, err := r.AuthMethod(context.Background(), o.name("none")); err == nil ||
+		err.Error() != "there is no such auth method" {
 		t.Errorf("auth method: %v", err)
 	}
 }
@@ -157,7 +165,8 @@ func TestOpenWithoutATokenIsAnonymous(t *testing.T) {
 	if err != nil || token.Accessor != aclrules.Anonymous {
 		t.Errorf("got %+v, %v", token, err)
 	}
-	if found := resolve(r, aclrules.Subject{Self: true}); found.Refused != nil || len(found.Errors) > 0 || len(found.Rules) > 0 {
+	if found := resolve(r, aclrules.Subject{Self: true}); found.Refused != nil || len(found.Errors) > 0 ||
+		len(found.Rules) > 0 {
 		t.Errorf("got %+v", found)
 	}
 }
@@ -194,7 +203,8 @@ func TestServerWithoutACLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range map[string]aclrules.Subject{
-		"itself": {Self: true}, "accessor": {Token: "x"}, "policy": {PolicyLinks: []aclrules.Link{{ID: "x"}}}, "role": {Roles: []aclrules.Link{{Name: "x"}}}, "login": {Login: &aclrules.Login{Method: "x"}},
+		"itself": {Self: true}, "accessor": {Token: "x"}, "policy": {PolicyLinks: []aclrules.Link{{ID: "x"}}},
+		"role": {Roles: []aclrules.Link{{Name: "x"}}}, "login": {Login: &aclrules.Login{Method: "x"}},
 	} {
 		if found := resolve(r, s); !errors.Is(found.Disabled, aclrules.ErrDisabled) || len(found.Errors) > 0 {
 			t.Errorf("%s: %+v", name, found)

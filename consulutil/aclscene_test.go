@@ -78,7 +78,9 @@ func (d dice) line() string {
 	if d.IntN(6) == 0 {
 		return fmt.Sprintf("%s = %q", pick(d, aclrules.Scalars()...), d.level(false))
 	}
-	r := aclrules.Rule{Resource: pick(d, append(aclrules.Segmented(), aclrules.Service, aclrules.Key, aclrules.Service)...), Prefix: d.IntN(2) == 0, Segment: d.name()}
+	r := aclrules.Rule{Resource: pick(d,
+		append(aclrules.Segmented(), aclrules.Service, aclrules.Key, aclrules.Service)...), Prefix: d.IntN(2) == 0,
+		Segment: d.name()}
 	if r.Prefix && d.IntN(5) == 0 {
 		r.Segment = ""
 	}
@@ -114,7 +116,8 @@ func (d dice) identities(local bool) identities {
 		all.Nodes = append(all.Nodes, [2]string{pick(d, "%a", "%n"), pick(d, "dc1", "dc1", "dc2")})
 	}
 	if d.IntN(3) == 0 {
-		t := template{Template: pick(d, aclrules.ServiceTemplate, aclrules.NodeTemplate, aclrules.DNSTemplate, aclrules.APIGatewayTemplate), Datacenters: d.datacenters()}
+		t := template{Template: pick(d, aclrules.ServiceTemplate, aclrules.NodeTemplate, aclrules.DNSTemplate,
+			aclrules.APIGatewayTemplate), Datacenters: d.datacenters()}
 		if t.Template != aclrules.DNSTemplate {
 			t.Name = pick(d, "%a", "%gw")
 		}
@@ -165,13 +168,17 @@ func (d dice) login(s *scene) {
 	}
 	s.Groups = pick(d, nil, []string{"admin"}, []string{"users", "ops"})
 	for range 1 + d.IntN(4) {
-		b := binding{Selector: pick(d, "", "", `"admin" in list.groups`, `value.env == "prod"`, `value.env != "prod" and "ops" in list.groups`, `value.env == ""`, `value.nope == "x"`, `value.nope != "x"`, `"x" not in list.nope`, `value.env matches "^pr"`, `value.nope matches "x"`, `value.env not matches "^pr"`, `list.groups is empty`)}
+		b := binding{Selector: pick(d, "", "", `"admin" in list.groups`, `value.env == "prod"`,
+			`value.env != "prod" and "ops" in list.groups`, `value.env == ""`, `value.nope == "x"`, `value.nope != "x"`,
+			`"x" not in list.nope`, `value.env matches "^pr"`, `value.nope matches "x"`,
+			`value.env not matches "^pr"`, `list.groups is empty`)}
 		b.Type = pick(d, "service", "node", "templated-policy", "role", "policy")
 		switch b.Type {
 		case "service", "node":
 			b.Name = pick(d, "%a", "${value.team}", "${value.team}-x")
 		case "templated-policy":
-			b.Name, b.Variable = pick(d, aclrules.APIGatewayTemplate, aclrules.ServiceTemplate), pick(d, "%a", "${value.team}", "%a-${value.env}", "${value.env}")
+			b.Name, b.Variable = pick(d, aclrules.APIGatewayTemplate, aclrules.ServiceTemplate),
+				pick(d, "%a", "${value.team}", "%a-${value.env}", "${value.env}")
 		case "role":
 			b.Name = fmt.Sprintf("%%role-%d", d.IntN(3)) + pick(d, "", "", "${value.env}") // may be missing
 		case "policy":
@@ -183,11 +190,14 @@ func (d dice) login(s *scene) {
 
 func (d dice) question() aclrules.Query {
 	q := aclrules.Query{
-		Resource: pick(d, slices.Concat(aclrules.Scalars(), aclrules.Segmented(), aclrules.Segmented(), []aclrules.Resource{aclrules.Intention, aclrules.Intention, aclrules.Key})...),
-		Access:   pick(d, aclrules.ReadAccess, aclrules.WriteAccess),
+		Resource: pick(d,
+			slices.Concat(aclrules.Scalars(), aclrules.Segmented(), aclrules.Segmented(),
+				[]aclrules.Resource{aclrules.Intention, aclrules.Intention, aclrules.Key})...),
+		Access: pick(d, aclrules.ReadAccess, aclrules.WriteAccess),
 	}
 	if !q.Resource.IsScalar() {
-		q.Segment = pick(d, d.name(), d.name(), d.name()+pick(d, "c", "-sidecar-proxy", "/", "-x"), "%web", "%gw", "%n", "other", "", "*")
+		q.Segment = pick(d, d.name(), d.name(), d.name()+pick(d, "c", "-sidecar-proxy", "/", "-x"), "%web",
+			"%gw", "%n", "other", "", "*")
 	}
 	if q.Resource == aclrules.Key {
 		q.Access = pick(d, aclrules.ReadAccess, aclrules.ListAccess, aclrules.WriteAccess, aclrules.WritePrefix)

@@ -63,7 +63,8 @@ func compareStrength(t *testing.T, newest bool, scenes int) {
 	if s, err := strconv.ParseUint(os.Getenv("ACL_SEED"), 10, 64); err == nil {
 		seed = s
 	}
-	s := &strength{lab: labOf(t, one), dice: dice{mathrand.New(mathrand.NewPCG(seed, 1))}, judges: map[string]*Authorizer{}, counts: map[string]int{}}
+	s := &strength{lab: labOf(t, one), dice: dice{mathrand.New(mathrand.NewPCG(seed, 1))},
+		judges: map[string]*Authorizer{}, counts: map[string]int{}}
 	for _, datacenter := range []string{"dc1", "dc2"} {
 		judge, err := NewAuthorizer(Options{Address: address}, datacenter)
 		s.must(err)
@@ -85,7 +86,8 @@ func compareStrength(t *testing.T, newest bool, scenes int) {
 		}
 	}
 	t.Logf("seed %d, %d scenes: %v, 0 weaker answers", seed, scenes, s.counts)
-	for _, what := range []string{"allowed", "denied", "logins", "refused logins", "root logins", "covered", "not covered"} {
+	for _, what := range []string{"allowed", "denied", "logins",
+		"refused logins", "root logins", "covered", "not covered"} {
 		if s.counts[what] < scenes/50 {
 			t.Errorf("%s: %d, the scenes show too little", what, s.counts[what])
 		}
@@ -135,9 +137,12 @@ func (s *strength) fold(name string) string {
 // again.
 func (s *strength) lines() []string {
 	kinds := [][]string{
-		{`acl = "write"`, `acl = "deny"`}, {`operator = "write"`}, {`mesh = "write"`}, {`keyring = "read"`}, {`node_prefix "" { policy = "write" }`},
-		{`service_prefix "" { policy = "write" }`, `service "web" { policy = "write" intentions = "write" }`, `service "web" { policy = "deny" }`},
-		{`key_prefix "" { policy = "write" }`, `key_prefix "consul-ecs/" { policy = "deny" }`, `key "consul-ecs/x" { policy = "write" }`},
+		{`acl = "write"`, `acl = "deny"`}, {`operator = "write"`}, {`mesh = "write"`}, {`keyring = "read"`},
+		{`node_prefix "" { policy = "write" }`},
+		{`service_prefix "" { policy = "write" }`, `service "web" { policy = "write" intentions = "write" }`,
+			`service "web" { policy = "deny" }`},
+		{`key_prefix "" { policy = "write" }`, `key_prefix "consul-ecs/" { policy = "deny" }`,
+			`key "consul-ecs/x" { policy = "write" }`},
 	}
 	var lines []string
 	for _, i := range s.Perm(len(kinds))[:1+s.IntN(3)] {
@@ -164,7 +169,8 @@ func (s *strength) grant(salt string) *grant {
 	owner, wanted := &api.ACLToken{}, &api.ACLToken{}
 	for i := range 3 {
 		lines, limits := s.lines(), s.limits()
-		owner.Policies = append(owner.Policies, s.policy(g, api.ACLPolicy{Name: s.fold(fmt.Sprintf("%s/o%d", salt, i)), Datacenters: limits}, lines))
+		owner.Policies = append(owner.Policies,
+			s.policy(g, api.ACLPolicy{Name: s.fold(fmt.Sprintf("%s/o%d", salt, i)), Datacenters: limits}, lines))
 		if i == 2 {
 			continue
 		}
@@ -205,7 +211,8 @@ func (s *strength) limits() []string {
 func (s *strength) bind(g *grant) {
 	s.t.Helper()
 	for i := range 3 {
-		link := s.policy(g, api.ACLPolicy{Name: s.fold(fmt.Sprintf("%s-p%d", g.salt, i)), Datacenters: s.limits()}, s.lines())
+		link := s.policy(g, api.ACLPolicy{Name: s.fold(fmt.Sprintf("%s-p%d", g.salt, i)), Datacenters: s.limits()},
+			s.lines())
 		s.role(g, fmt.Sprintf("r%d", i), link)
 	}
 	method := s.fold(g.salt + "-method")
@@ -223,13 +230,17 @@ func (s *strength) bind(g *grant) {
 		if s.IntN(3) == 0 {
 			b.BindType, kind = api.BindingRuleBindTypeRole, "r"
 		}
-		b.BindName = pick(s.dice, s.fold(some(kind)), "${value.team}", s.fold(g.salt+"-"+kind)+"${value.env}", s.fold(g.salt)+`-${value.env == "0" ? "p" : "`+kind+`"}${value.env}`)
-		b.Selector = pick(s.dice, "", "", fmt.Sprintf("value.team == %q", claims["team"]), fmt.Sprintf("value.team != %q", strings.ToLower(claims["team"])), `value.env == "0"`, `value.team == "none" or value.env != "1"`)
+		b.BindName = pick(s.dice, s.fold(some(kind)), "${value.team}", s.fold(g.salt+"-"+kind)+"${value.env}",
+			s.fold(g.salt)+`-${value.env == "0" ? "p" : "`+kind+`"}${value.env}`)
+		b.Selector = pick(s.dice, "", "", fmt.Sprintf("value.team == %q", claims["team"]),
+			fmt.Sprintf("value.team != %q", strings.ToLower(claims["team"])), `value.env == "0"`,
+			`value.team == "none" or value.env != "1"`)
 		g.note("binding rule %s %s if %s", b.BindType, b.BindName, b.Selector)
 		_, _, err := s.acl.BindingRuleCreate(b, nil)
 		s.must(err)
 	}
-	g.login = aclrules.Login{Method: s.fold(method), Entity: aclrules.Entity{Claims: map[string][]string{"team": {claims["team"]}, "env": {claims["env"]}}}}
+	g.login = aclrules.Login{Method: s.fold(method),
+		Entity: aclrules.Entity{Claims: map[string][]string{"team": {claims["team"]}, "env": {claims["env"]}}}}
 	token, _, err := s.acl.Login(&api.ACLLoginParams{AuthMethod: s.fold(method), BearerToken: s.sign(claims, nil)}, nil)
 	g.note("claims %v: %v", claims, err)
 	switch {
@@ -243,19 +254,25 @@ func (s *strength) bind(g *grant) {
 // questions returns what tells the policies apart.
 func (s *strength) questions() []aclrules.Query {
 	all := []aclrules.Query{
-		{Resource: aclrules.ACL, Access: aclrules.WriteAccess}, {Resource: aclrules.Operator, Access: aclrules.WriteAccess}, {Resource: aclrules.Mesh, Access: aclrules.WriteAccess},
-		{Resource: aclrules.Keyring, Access: aclrules.ReadAccess}, {Resource: aclrules.Peering, Access: aclrules.WriteAccess},
+		{Resource: aclrules.ACL, Access: aclrules.WriteAccess},
+		{Resource: aclrules.Operator, Access: aclrules.WriteAccess},
+		{Resource: aclrules.Mesh, Access: aclrules.WriteAccess},
+		{Resource: aclrules.Keyring, Access: aclrules.ReadAccess},
+		{Resource: aclrules.Peering, Access: aclrules.WriteAccess},
 	}
 	for _, segment := range []string{"consul-ecs/x", "consul-ecs/y", "web", "web-sidecar-proxy", "other"} {
 		for _, r := range []aclrules.Resource{aclrules.Key, aclrules.Service, aclrules.Intention, aclrules.Node} {
-			all = append(all, aclrules.Query{Resource: r, Segment: segment, Access: aclrules.WriteAccess}, aclrules.Query{Resource: r, Segment: segment, Access: aclrules.ReadAccess})
+			all = append(all, aclrules.Query{Resource: r, Segment: segment, Access: aclrules.WriteAccess},
+				aclrules.Query{Resource: r, Segment: segment, Access: aclrules.ReadAccess})
 		}
 	}
 	return all
 }
 
 // compareWith compares answers of acl can about a subject with those of a server about a token.
-func (s *strength) compareWith(export *aclrules.Snapshot, datacenter, secret string, subject aclrules.Subject) (allowed []bool) {
+func (s *strength) compareWith(
+	export *aclrules.Snapshot, datacenter, secret string, subject aclrules.Subject,
+) (allowed []bool) {
 	s.t.Helper()
 	questions := s.questions()
 	allowed, err := s.judges[datacenter].Authorize(s.t.Context(), secret, questions)
@@ -264,7 +281,8 @@ func (s *strength) compareWith(export *aclrules.Snapshot, datacenter, secret str
 	for i, q := range questions {
 		got := report.Can(q)
 		if want := map[bool]string{true: "allow", false: "deny"}[allowed[i]]; got.Decision != want {
-			s.t.Errorf("%+v in %s: %s: we %s (%s, %s), the server %s", subject, datacenter, q, got.Decision, got.Rule, got.Why, want)
+			s.t.Errorf("%+v in %s: %s: we %s (%s, %s), the server %s",
+				subject, datacenter, q, got.Decision, got.Rule, got.Why, want)
 		}
 		s.counts[map[bool]string{true: "allowed", false: "denied"}[allowed[i]]]++
 	}
@@ -309,15 +327,18 @@ func (s *strength) checkTokens(export *aclrules.Snapshot, found []aclrules.Findi
 	s.t.Helper()
 	for _, datacenter := range []string{"dc1", "dc2"} {
 		for _, token := range []*api.ACLToken{g.owner, g.wanted} {
-			allowed := s.compareWith(export, datacenter, token.SecretID, aclrules.Subject{Token: s.fold(token.AccessorID)})
+			allowed := s.compareWith(export, datacenter, token.SecretID,
+				aclrules.Subject{Token: s.fold(token.AccessorID)})
 			named := func(code string) bool {
 				return slices.ContainsFunc(found, func(f aclrules.Finding) bool {
 					return f.Code == code && strings.HasPrefix(strings.ToLower(f.Object), "policy "+g.salt+"/")
 				})
 			}
-			key := slices.Index(s.questions(), aclrules.Query{Resource: aclrules.Key, Segment: "consul-ecs/x", Access: aclrules.WriteAccess})
+			key := slices.Index(s.questions(),
+				aclrules.Query{Resource: aclrules.Key, Segment: "consul-ecs/x", Access: aclrules.WriteAccess})
 			if allowed[key] && !named(aclrules.KV) {
-				s.t.Errorf("token %s writes consul-ecs/x in %s, and no policy is named by lint", token.AccessorID, datacenter)
+				s.t.Errorf("token %s writes consul-ecs/x in %s, and no policy is named by lint",
+					token.AccessorID, datacenter)
 			}
 			if (allowed[0] || allowed[1]) && !named("root") {
 				s.t.Errorf("token %s is root in %s, and no policy is named by lint", token.AccessorID, datacenter)

@@ -9,7 +9,8 @@ import (
 )
 
 // WithoutPartitions is the advice for a server that has no admin partitions.
-const WithoutPartitions = "admin partitions need Consul Enterprise; leave out -partitions-enabled (controller.partitionsEnabled), CONSUL_PARTITION and CONSUL_NAMESPACE"
+const WithoutPartitions = "admin partitions need Consul Enterprise; leave out -partitions-enabled " +
+	"(controller.partitionsEnabled), CONSUL_PARTITION and CONSUL_NAMESPACE"
 
 // noToken is the advice for requests that had none: the policy that they need must not
 // become the anonymous token's.

@@ -26,25 +26,28 @@ type cluster struct {
 
 func (c *cluster) authMethod(path string, tags ...string) {
 	c.t.Helper()
-	_, _, err := c.admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: c.method, Type: "aws-iam", Config: map[string]any{
-		"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::123456789012:role/" + path + "/*"},
-		"EnableIAMEntityDetails": true,
-		"IAMEntityTags":          append(tags, serviceTag),
-		"STSEndpoint":            c.fake.URL,
-		"IAMEndpoint":            c.fake.URL,
-	}}, nil)
+	_, _, err := c.admin.ACL().AuthMethodCreate(
+		&api.ACLAuthMethod{Name: c.method, Type: "aws-iam", Config: map[string]any{
+			"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::123456789012:role/" + path + "/*"},
+			"EnableIAMEntityDetails": true,
+			"IAMEntityTags":          append(tags, serviceTag),
+			"STSEndpoint":            c.fake.URL,
+			"IAMEndpoint":            c.fake.URL,
+		}}, nil)
 	c.must(err)
 }
 
 func (c *cluster) rule(kind api.BindingRuleBindType, name, selector string) {
 	c.t.Helper()
-	_, _, err := c.admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: c.method, BindType: kind, BindName: name, Selector: selector}, nil)
+	_, _, err := c.admin.ACL().BindingRuleCreate(
+		&api.ACLBindingRule{AuthMethod: c.method, BindType: kind, BindName: name, Selector: selector}, nil)
 	c.must(err)
 }
 
 func (c *cluster) policy(name string) *api.ACLPolicy {
 	c.t.Helper()
-	p, _, err := c.admin.ACL().PolicyCreate(&api.ACLPolicy{Name: name, Rules: `service "web" { policy = "write" }`}, nil)
+	p, _, err := c.admin.ACL().PolicyCreate(&api.ACLPolicy{Name: name, Rules: `service "web" { policy = "write" }`},
+		nil)
 	c.must(err)
 	return p
 }
@@ -69,12 +72,15 @@ func (c *cluster) must(err error) {
 // newCluster returns a cluster that has a task role with a service tag, and an auth method's name.
 func newCluster(t *testing.T, server *testkit.Consul, method string) *cluster {
 	t.Helper()
-	fake := awstest.New(t, awstest.Role{Account: "123456789012", Path: "/consul-ecs/", Name: "web-role", Tags: map[string]string{serviceTag: "web"}})
+	fake := awstest.New(t,
+		awstest.Role{Account: "123456789012", Path: "/consul-ecs/",
+			Name: "web-role", Tags: map[string]string{serviceTag: "web"}})
 	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
 	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", fake.CredentialsURI())
 	c := &cluster{t: t, admin: client(t, server, server.Token), fake: fake, method: method}
-	signer, err := awsutil.NewSigner(t.Context(), awsutil.LoadOptions{DefaultRegion: "us-west-2", UserAgent: "consul-ecs", Version: "v0"})
+	signer, err := awsutil.NewSigner(t.Context(),
+		awsutil.LoadOptions{DefaultRegion: "us-west-2", UserAgent: "consul-ecs", Version: "v0"})
 	c.must(err)
 	c.bearer, err = signer.Bearer(t.Context(), awsutil.BearerOptions{IncludeEntity: true})
 	c.must(err)
@@ -97,9 +103,13 @@ func TestAnswersWhileACLObjectsAreMissing(t *testing.T) {
 	}{
 		{"no auth method", func(*cluster) {}, "403 (ACL not found: auth method", false, retry.NotYet},
 		{"no binding rule", func(c *cluster) { c.authMethod("consul-ecs") }, denied, false, retry.NotYet},
-		{"no rule that matches", func(c *cluster) { c.authMethod("consul-ecs"); c.rule("service", "web", `entity_name == "other"`) }, denied, false, retry.NotYet},
-		{"no role", func(c *cluster) { c.authMethod("consul-ecs"); c.rule("role", "missing", "") }, denied, false, retry.NotYet},
-		{"no policy", func(c *cluster) { c.authMethod("consul-ecs"); c.rule("policy", "missing", "") }, denied, false, retry.NotYet},
+		{"no rule that matches",
+			func(c *cluster) { c.authMethod("consul-ecs"); c.rule("service", "web", `entity_name == "other"`) }, denied,
+			false, retry.NotYet},
+		{"no role", func(c *cluster) { c.authMethod("consul-ecs"); c.rule("role", "missing", "") }, denied, false,
+			retry.NotYet},
+		{"no policy", func(c *cluster) { c.authMethod("consul-ecs"); c.rule("policy", "missing", "") }, denied, false,
+			retry.NotYet},
 		{"role without a policy", func(c *cluster) {
 			c.authMethod("consul-ecs")
 			c.role("empty")
@@ -113,10 +123,16 @@ func TestAnswersWhileACLObjectsAreMissing(t *testing.T) {
 			_, err := c.admin.ACL().PolicyDelete(p.ID, nil)
 			c.must(err)
 		}, register, true, retry.NotYet},
-		{"principal that is not trusted", func(c *cluster) { c.authMethod("elsewhere") }, "500 (IAM principal arn:aws:iam::123456789012:role/consul-ecs/web-role is not trusted", false, retry.Permanent},
-		{"role without the rule's tag", func(c *cluster) { c.authMethod("consul-ecs", "other"); c.rule("service", "${entity_tags.other}", "") }, `500 (invalid bind name: ""`, false, retry.Permanent},
-		{"malformed bearer", func(c *cluster) { c.authMethod("consul-ecs"); c.bearer = "x" }, "500 (invalid token: ", false, retry.Permanent},
-		{"another service's identity", func(c *cluster) { c.authMethod("consul-ecs"); c.rule("service", "other", "") }, register, true, retry.Permanent},
+		{"principal that is not trusted", func(c *cluster) { c.authMethod("elsewhere") },
+			"500 (IAM principal arn:aws:iam::123456789012:role/consul-ecs/web-role is not trusted",
+			false, retry.Permanent},
+		{"role without the rule's tag",
+			func(c *cluster) { c.authMethod("consul-ecs", "other"); c.rule("service", "${entity_tags.other}", "") },
+			`500 (invalid bind name: ""`, false, retry.Permanent},
+		{"malformed bearer", func(c *cluster) { c.authMethod("consul-ecs"); c.bearer = "x" }, "500 (invalid token: ",
+			false, retry.Permanent},
+		{"another service's identity", func(c *cluster) { c.authMethod("consul-ecs"); c.rule("service", "other", "") },
+			register, true, retry.Permanent},
 		{"role and policy", func(c *cluster) {
 			c.authMethod("consul-ecs")
 			c.role("rich", c.policy("web-write").Name)
@@ -135,13 +151,16 @@ func TestAnswersWhileACLObjectsAreMissing(t *testing.T) {
 				t.Fatalf("login: %v", err)
 			}
 			if err == nil {
-				err = token.Explain(client(t, secured, token.Secret).Agent().ServiceRegister(&api.AgentServiceRegistration{Name: "web"}))
+				err = token.Explain(
+					client(t, secured,
+						token.Secret).Agent().ServiceRegister(&api.AgentServiceRegistration{Name: "web"}))
 			}
 			if tt.answer == "" {
 				c.must(err)
 				return
 			}
-			if got := fmt.Sprintf("%d (%s", Status(err), Reason(err)); !strings.HasPrefix(got+")", tt.answer) || ClassifyNewToken(err) != tt.want {
+			if got := fmt.Sprintf("%d (%s", Status(err), Reason(err)); !strings.HasPrefix(got+")", tt.answer) ||
+				ClassifyNewToken(err) != tt.want {
 				t.Errorf("answer %s), class %v; want %s, %v", got, ClassifyNewToken(err), tt.answer, tt.want)
 			}
 		})
@@ -156,7 +175,8 @@ func TestAnswersBeforeTheACLBootstrap(t *testing.T) {
 	}
 	defer server.Stop()
 	c := newClient(t, Options{Address: server.Require(t).HTTPAddr, Token: strangeToken})
-	_, err = Login(t.Context(), newClient(t, Options{Address: server.HTTPAddr}), LoginParams{Method: "iam", Bearer: "x"})
+	_, err = Login(t.Context(), newClient(t, Options{Address: server.HTTPAddr}),
+		LoginParams{Method: "iam", Bearer: "x"})
 	if Status(err) != http.StatusForbidden || Classify(err) != retry.NotYet {
 		t.Errorf("login: class %v, %v", Classify(err), err)
 	}
@@ -191,7 +211,8 @@ func TestLoginClassifiesAndExplainsRefusals(t *testing.T) {
 		{400, "Client sent an HTTP request to an HTTPS server.", "https://", retry.Permanent},
 	} {
 		err := explainLogin("iam", fmt.Errorf("post: %w", api.StatusError{Code: tt.status, Body: tt.answer}))
-		if !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `auth method "iam"`) || Classify(err) != tt.class {
+		if !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `auth method "iam"`) ||
+			Classify(err) != tt.class {
 			t.Errorf("%s: class %v, want %v: %v", tt.answer, Classify(err), tt.class, err)
 		}
 	}

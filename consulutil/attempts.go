@@ -52,11 +52,12 @@ func (a *attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 		return classifyTransport(err) // an answer is none, and worth another attempt
 	}
 	policy := retry.Policy{Base: 250 * time.Millisecond, Max: time.Second}
-	err := retry.Do(r.Context(), policy, a.log, "send the request to Consul", classify, func(ctx context.Context) (err error) {
-		made++
-		answer, err = a.once(ctx, r, body)
-		return err
-	})
+	err := retry.Do(r.Context(), policy, a.log, "send the request to Consul",
+		classify, func(ctx context.Context) (err error) {
+			made++
+			answer, err = a.once(ctx, r, body)
+			return err
+		})
 	if busy, is := errors.AsType[*errBusy](err); is {
 		return busy.answer, nil
 	}

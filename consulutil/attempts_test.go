@@ -24,7 +24,8 @@ func answers(statuses []int, requests *[]string) testkit.RoundTripper {
 		if status == 0 {
 			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 		}
-		return &http.Response{StatusCode: status, Status: http.StatusText(status), Body: io.NopCloser(strings.NewReader("answer"))}, nil
+		return &http.Response{StatusCode: status, Status: http.StatusText(status),
+			Body: io.NopCloser(strings.NewReader("answer"))}, nil
 	}
 }
 
@@ -48,7 +49,8 @@ func TestAttemptsRepeatWhatMayChange(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var requests []string
 				transport := Attempts(3, 5*time.Second, hclog.NewNullLogger())(answers(c.statuses, &requests))
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://consul", strings.NewReader("asked"))
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://consul",
+					strings.NewReader("asked"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -60,8 +62,10 @@ func TestAttemptsRepeatWhatMayChange(t *testing.T) {
 						t.Errorf("body %q", text)
 					}
 				}
-				if status != c.want || len(requests) != c.made || strings.Join(requests, "") != strings.Repeat("asked", c.made) {
-					t.Errorf("status %d (%v) after %q, want %d after %d attempts", status, err, requests, c.want, c.made)
+				if status != c.want || len(requests) != c.made ||
+					strings.Join(requests, "") != strings.Repeat("asked", c.made) {
+					t.Errorf("status %d (%v) after %q, want %d after %d attempts",
+						status, err, requests, c.want, c.made)
 				}
 			})
 		})
@@ -81,7 +85,8 @@ func TestAttemptIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Attempts(3, 5*time.Second, hclog.NewNullLogger())(silent).RoundTrip(request)
-		if took := time.Since(start); err != context.DeadlineExceeded || took < 15*time.Second || took > 18*time.Second {
+		if took := time.Since(start); err != context.DeadlineExceeded || took < 15*time.Second ||
+			took > 18*time.Second {
 			t.Errorf("error %v after %s, want the end of the third attempt", err, took)
 		}
 	})

@@ -22,7 +22,7 @@ var ErrNoAuthorize = errors.New("the server has no /v1/internal/acl/authorize")
 
 // ErrNoNamespaces means that the server has neither namespaces nor partitions: it is not
 // Consul Enterprise.
-var ErrNoNamespaces = errors.New("the server is not Consul Enterprise, which namespaces and partitions need")
+var ErrNoNamespaces = errors.New("the Consul server is not Consul Enterprise, which namespaces and partitions need")
 
 // authorizeBatch is how many queries the server takes at once.
 const authorizeBatch = 64
@@ -54,7 +54,8 @@ func NewAuthorizer(o Options, datacenter string) (*Authorizer, error) {
 	if datacenter != "" {
 		query = "?" + url.Values{"dc": {datacenter}}.Encode()
 	}
-	return &Authorizer{c.HttpClient, strings.TrimSuffix(base, "/") + "/v1/internal/acl/authorize" + query, o.Namespace, o.Partition}, nil
+	return &Authorizer{c.HttpClient, strings.TrimSuffix(base, "/") + "/v1/internal/acl/authorize" + query, o.Namespace,
+		o.Partition}, nil
 }
 
 // judged is a query in the form of the endpoint's request and answer.
@@ -82,7 +83,8 @@ func (a *Authorizer) Authorize(ctx context.Context, token string, queries []aclr
 func (a *Authorizer) batch(ctx context.Context, token string, queries []aclrules.Query) ([]bool, error) {
 	asked := make([]judged, len(queries))
 	for i, q := range queries {
-		asked[i] = judged{Resource: string(q.Resource), Segment: q.Segment, Access: string(q.Access), Namespace: a.namespace, Partition: a.partition}
+		asked[i] = judged{Resource: string(q.Resource), Segment: q.Segment, Access: string(q.Access),
+			Namespace: a.namespace, Partition: a.partition}
 	}
 	body, err := json.Marshal(asked)
 	if err != nil {
@@ -129,7 +131,8 @@ func verdicts(text []byte, asked []judged) ([]bool, error) {
 		allowed[i] = g.Allow
 		g.Allow = false
 		if g != asked[i] {
-			return nil, fmt.Errorf("got a result for %s %q %s, want one for %s %q %s", g.Resource, g.Segment, g.Access, asked[i].Resource, asked[i].Segment, asked[i].Access)
+			return nil, fmt.Errorf("got a result for %s %q %s, want one for %s %q %s",
+				g.Resource, g.Segment, g.Access, asked[i].Resource, asked[i].Segment, asked[i].Access)
 		}
 	}
 	return allowed, nil

@@ -41,7 +41,8 @@ func newJudge(t *testing.T) *judge {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		token, shown := r.Header["X-Consul-Token"]
-		j.heads = append(j.heads, fmt.Sprint(r.Method, " ", r.URL, " ", token, shown, " ", r.Header.Get("Content-Type")))
+		j.heads = append(j.heads,
+			fmt.Sprint(r.Method, " ", r.URL, " ", token, shown, " ", r.Header.Get("Content-Type")))
 		j.batches = append(j.batches, len(asked))
 		for _, a := range asked {
 			if len(a) != 3 {
@@ -67,7 +68,8 @@ func authorizer(t *testing.T, address, datacenter string) *Authorizer {
 func questions(n int) []aclrules.Query {
 	var all []aclrules.Query
 	for i := range n {
-		all = append(all, aclrules.Query{Resource: aclrules.Service, Segment: fmt.Sprint("web-", i), Access: aclrules.ReadAccess})
+		all = append(all,
+			aclrules.Query{Resource: aclrules.Service, Segment: fmt.Sprint("web-", i), Access: aclrules.ReadAccess})
 	}
 	return all
 }
@@ -97,7 +99,8 @@ func TestAuthorizeByHandMadePost(t *testing.T) {
 		{j.URL + "/", "", "", "POST /v1/internal/acl/authorize [] false application/json"},
 		{address, "secret", "dc 2", "POST /v1/internal/acl/authorize?dc=dc+2 [secret] true application/json"},
 	} {
-		if _, err := authorizer(t, c.address, c.datacenter).Authorize(context.Background(), c.token, questions(1)); err != nil {
+		if _, err := authorizer(t, c.address, c.datacenter).Authorize(context.Background(), c.token,
+			questions(1)); err != nil {
 			t.Fatal(err)
 		}
 		if got := j.heads[len(j.heads)-1]; got != c.want {
@@ -115,16 +118,20 @@ func TestAuthorizeErrors(t *testing.T) {
 		check  func(error) bool
 		want   string
 	}{
-		"no such endpoint": {404, "Invalid URL path: not a recognized HTTP API endpoint", func(err error) bool { return errors.Is(err, ErrNoAuthorize) }, "the server has no /v1/internal/acl/authorize"},
-		"unknown token":    {403, "ACL not found", UnknownToken, "403"},
-		"ACLs off":         {401, "ACL support disabled", ACLsDisabled, "401"},
-		"not allowed":      {405, "method PUT not allowed", nil, "405"},
-		"broken":           {500, "No path to datacenter\n", func(err error) bool { return Reason(err) == "No path to datacenter" }, "500"},
-		"not JSON":         {200, "<html>", nil, "read the answer"},
-		"too few":          {200, "[]", nil, "got 0 results for 1 queries"},
-		"too many":         {200, `[{},{}]`, nil, "got 2 results for 1 queries"},
-		"of another":       {200, strings.Replace(good, "web-0", "web-1", 1), nil, `got a result for service "web-1" read, want one for service "web-0" read`},
-		"endless":          {200, "[" + strings.Repeat(" ", maxAnswer) + good[1:], nil, "read the answer"},
+		"no such endpoint": {404, "Invalid URL path: not a recognized HTTP API endpoint",
+			func(err error) bool { return errors.Is(err, ErrNoAuthorize) },
+			"the server has no /v1/internal/acl/authorize"},
+		"unknown token": {403, "ACL not found", UnknownToken, "403"},
+		"ACLs off":      {401, "ACL support disabled", ACLsDisabled, "401"},
+		"not allowed":   {405, "method PUT not allowed", nil, "405"},
+		"broken": {500, "No path to datacenter\n",
+			func(err error) bool { return Reason(err) == "No path to datacenter" }, "500"},
+		"not JSON": {200, "<html>", nil, "read the answer"},
+		"too few":  {200, "[]", nil, "got 0 results for 1 queries"},
+		"too many": {200, `[{},{}]`, nil, "got 2 results for 1 queries"},
+		"of another": {200, strings.Replace(good, "web-0", "web-1", 1), nil,
+			`got a result for service "web-1" read, want one for service "web-0" read`},
+		"endless": {200, "[" + strings.Repeat(" ", maxAnswer) + good[1:], nil, "read the answer"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(c.status)
@@ -132,7 +139,9 @@ func TestAuthorizeErrors(t *testing.T) {
 		}))
 		allowed, err := authorizer(t, server.URL, "").Authorize(context.Background(), "", questions(1))
 		server.Close()
-		if allowed != nil || err == nil || !strings.HasPrefix(err.Error(), "check the token's permissions at the server: ") || !strings.Contains(err.Error(), c.want) || c.check != nil && !c.check(err) {
+		if allowed != nil || err == nil ||
+			!strings.HasPrefix(err.Error(), "check the token's permissions at the server: ") ||
+			!strings.Contains(err.Error(), c.want) || c.check != nil && !c.check(err) {
 			t.Errorf("%s: %v, %v", name, allowed, err)
 		}
 	}
@@ -154,7 +163,8 @@ func TestAuthorizeGivesAllOrNothing(t *testing.T) {
 		j.Config.Handler.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	if allowed, err := authorizer(t, server.URL, "").Authorize(context.Background(), "", questions(65)); allowed != nil || Status(err) != 500 {
+	if allowed, err := authorizer(t, server.URL, "").Authorize(context.Background(), "",
+		questions(65)); allowed != nil || Status(err) != 500 {
 		t.Errorf("got %v, %v", allowed, err)
 	}
 }
@@ -190,7 +200,8 @@ func TestAuthorizeThroughASocket(t *testing.T) {
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: j.Config.Handler}}
 	server.Start()
 	defer server.Close()
-	if allowed, err := authorizer(t, "unix://"+path, "").Authorize(context.Background(), "", questions(2)); err != nil || !slices.Equal(allowed, []bool{true, false}) {
+	if allowed, err := authorizer(t, "unix://"+path, "").Authorize(context.Background(), "",
+		questions(2)); err != nil || !slices.Equal(allowed, []bool{true, false}) {
 		t.Errorf("got %v, %v", allowed, err)
 	}
 }
@@ -201,10 +212,13 @@ func TestAuthorizeOfARealServer(t *testing.T) {
 	secured.Require(t)
 	a := authorizer(t, secured.HTTPAddr, "")
 	ask := []aclrules.Query{
-		{Resource: aclrules.Service, Segment: "web", Access: aclrules.WriteAccess}, {Resource: aclrules.ACL, Access: aclrules.WriteAccess},
-		{Resource: aclrules.Key, Segment: "a/", Access: aclrules.WritePrefix}, {Resource: aclrules.Intention, Segment: "*", Access: aclrules.ReadAccess},
+		{Resource: aclrules.Service, Segment: "web", Access: aclrules.WriteAccess},
+		{Resource: aclrules.ACL, Access: aclrules.WriteAccess},
+		{Resource: aclrules.Key, Segment: "a/", Access: aclrules.WritePrefix},
+		{Resource: aclrules.Intention, Segment: "*", Access: aclrules.ReadAccess},
 	}
-	for token, want := range map[string][]bool{testkit.ManagementToken: {true, true, true, true}, "": {false, false, false, false}} {
+	for token, want := range map[string][]bool{testkit.ManagementToken: {true, true, true, true},
+		"": {false, false, false, false}} {
 		allowed, err := a.Authorize(context.Background(), token, ask)
 		if err != nil || !slices.Equal(allowed, want) {
 			t.Errorf("token %q: %v, %v", token, allowed, err)
@@ -213,7 +227,8 @@ func TestAuthorizeOfARealServer(t *testing.T) {
 	if _, err := a.Authorize(context.Background(), "11111111-0000-4000-8000-000000000009", ask); !UnknownToken(err) {
 		t.Errorf("unknown token: %v", err)
 	}
-	if _, err := authorizer(t, secured.HTTPAddr, "dc9").Authorize(context.Background(), testkit.ManagementToken, ask); Status(err) != 500 || Reason(err) != "No path to datacenter" {
+	if _, err := authorizer(t, secured.HTTPAddr, "dc9").Authorize(context.Background(), testkit.ManagementToken,
+		ask); Status(err) != 500 || Reason(err) != "No path to datacenter" {
 		t.Errorf("unknown datacenter: %v", err)
 	}
 	if _, err := authorizer(t, open.HTTPAddr, "").Authorize(context.Background(), "", ask); !ACLsDisabled(err) {

@@ -174,10 +174,10 @@ func TestServerThatDoesNotServeIsNotReturnedTo(t *testing.T) {
 		s := newServers(t, ServersOptions{Config: config.ConsulServers{
 			Hosts: "127.0.0.1", SkipServerWatch: true, HTTP: config.ServerHTTP{Port: 8500},
 		}})
-		s.set = group(0, 2)
-		slices.SortFunc(s.set, s.byRank)
-		best, other := s.set[0], s.set[1]
-		s.set = []netip.Addr{other, best}
+		s.set.addresses = group(0, 2)
+		slices.SortFunc(s.set.addresses, s.set.byRank)
+		best, other := s.set.addresses[0], s.set.addresses[1]
+		s.set.addresses = []netip.Addr{other, best}
 		answer := func(r *http.Request) (*http.Response, error) {
 			body, ok := answers[r.URL.Host]
 			if !ok {
@@ -187,7 +187,8 @@ func TestServerThatDoesNotServeIsNotReturnedTo(t *testing.T) {
 			if body == "" {
 				status = http.StatusInternalServerError
 			}
-			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+			return &http.Response{StatusCode: status, Header: http.Header{},
+				Body: io.NopCloser(strings.NewReader(body))}, nil
 		}
 		s.transport = &failover{servers: s, scheme: "http", next: testkit.RoundTripper(answer)}
 		for _, answer := range []string{"", `""`, "<html>"} {

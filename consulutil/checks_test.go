@@ -82,9 +82,10 @@ func TestReadChecksFaults(t *testing.T) {
 		"another failure": {
 			409, `{"Errors":[{"OpIndex":0,"What":"check lookup failed"}]}`, retry.NotYet, "check lookup failed",
 		},
-		"no permission": {409, `{"Errors":[{"OpIndex":0,"What":"Permission denied"}]}`, retry.Permanent, "Permission denied"},
-		"no cause":      {409, `{"Errors":[]}`, retry.NotYet, "failed without a cause"},
-		"no JSON":       {200, "<html>", retry.NotYet, "is not Consul's"},
+		"no permission": {409, `{"Errors":[{"OpIndex":0,"What":"Permission denied"}]}`,
+			retry.Permanent, "Permission denied"},
+		"no cause": {409, `{"Errors":[]}`, retry.NotYet, "failed without a cause"},
+		"no JSON":  {200, "<html>", retry.NotYet, "is not Consul's"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +94,8 @@ func TestReadChecksFaults(t *testing.T) {
 				fmt.Fprint(w, tc.body)
 			}))
 			defer server.Close()
-			found, err := ReadChecks(newClient(t, Options{Address: server.URL}), "n", []string{"a", "b"}, &api.QueryOptions{})
+			found, err := ReadChecks(newClient(t, Options{Address: server.URL}), "n",
+				[]string{"a", "b"}, &api.QueryOptions{})
 			if found != nil || err == nil || Classify(err) != tc.class || !strings.Contains(err.Error(), tc.text) {
 				t.Errorf("found %v, class %v of: %v", found, Classify(err), err)
 			}
@@ -112,15 +114,18 @@ func TestUnknownCatalogServiceIsNotFound(t *testing.T) {
 	writer := testkit.Grant(t, admin, `service_prefix "" { policy = "write" }`)
 	options := &api.WriteOptions{Token: writer}
 	check := &api.HealthCheck{Node: node, CheckID: "c", Name: "c", ServiceID: "lost"}
-	_, set := admin.Catalog().Register(&api.CatalogRegistration{Node: node, SkipNodeUpdate: true, Checks: api.HealthChecks{check}}, options)
+	_, set := admin.Catalog().Register(
+		&api.CatalogRegistration{Node: node, SkipNodeUpdate: true, Checks: api.HealthChecks{check}}, options)
 	_, service := admin.Catalog().Deregister(&api.CatalogDeregistration{Node: node, ServiceID: "lost"}, options)
 	_, single := admin.Catalog().Deregister(&api.CatalogDeregistration{Node: node, CheckID: "c"}, options)
-	for what, err := range map[string]error{"set check": set, "deregister service": service, "deregister check": single} {
+	for what, err := range map[string]error{"set check": set, "deregister service": service,
+		"deregister check": single} {
 		if Classify(err) != retry.Gone || Status(err) != http.StatusInternalServerError {
 			t.Errorf("%s: class %v of: %v", what, Classify(err), err)
 		}
 	}
-	if err := WithClass(errors.New("x"), retry.NotYet); Classify(fmt.Errorf("y: %w", err)) != retry.NotYet || err.Error() != "x" {
+	if err := WithClass(errors.New("x"), retry.NotYet); Classify(fmt.Errorf("y: %w", err)) != retry.NotYet ||
+		err.Error() != "x" {
 		t.Errorf("WithClass: %v", err)
 	}
 }

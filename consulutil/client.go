@@ -33,7 +33,8 @@ type Options struct {
 	// CAPEM is the text of such certificates; it wins over CAFile and over the
 	// environment's file and path.
 	CAPEM string
-	// Token and TokenFile are the token of every request that brings none. The file is read once, by NewClient; it wins over Token.
+	// Token and TokenFile are the token of every request that brings none. The file is read once, by NewClient; it wins
+	// over Token.
 	Token, TokenFile string
 	// Timeout replaces RequestTimeout, for blocking queries; WaitTime bounds those
 	// that give no limit, which Consul would answer after 5 min.
@@ -125,7 +126,9 @@ func newTransport(c *api.Config, o Options) (http.RoundTripper, error) {
 	case err != nil && o.CAPEM != "":
 		return nil, usage("consul client for %s: CA certificates: %w", c.Address, err)
 	case err != nil:
-		return nil, fmt.Errorf("consul client for %s: %w: correct consulCACertFile, CONSUL_CACERT and the like; in a task the consul-client container may not have written it yet", c.Address, err)
+		return nil,
+			fmt.Errorf("consul client for %s: %w: correct consulCACertFile, CONSUL_CACERT and the like; in a task "+
+				"the consul-client container may not have written it yet", c.Address, err)
 	}
 	return c.Transport, nil
 }
@@ -139,7 +142,8 @@ func checkAddress(address string) error {
 	}
 	u, err := url.Parse(full)
 	if err != nil || (u.Host == "" && u.Scheme != "unix") {
-		return usage("consul address %q (consulHTTPAddr or CONSUL_HTTP_ADDR): want <host>:<port>, with or without http:// or https://, or unix:///<path>", address)
+		return usage("consul address %q (consulHTTPAddr or CONSUL_HTTP_ADDR): want <host>:<port>, with or without "+
+			"http:// or https://, or unix:///<path>", address)
 	}
 	return nil
 }

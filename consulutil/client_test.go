@@ -51,10 +51,15 @@ func TestNewClientTokens(t *testing.T) {
 		{"none", nil, Options{}, ""},
 		{"environment", map[string]string{"CONSUL_HTTP_TOKEN": "from-env"}, Options{}, "from-env"},
 		{"environment with a newline", map[string]string{"CONSUL_HTTP_TOKEN": "from-env\n"}, Options{}, "from-env"},
-		{"environment's file wins", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile}, Options{}, "from-env-file"},
-		{"empty environment file", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": empty}, Options{}, "from-env"},
-		{"option", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile}, Options{Token: "mine"}, "mine"},
-		{"file option", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile}, Options{Token: "mine", TokenFile: ours}, "from-file"},
+		{"environment's file wins",
+			map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile}, Options{},
+			"from-env-file"},
+		{"empty environment file", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": empty},
+			Options{}, "from-env"},
+		{"option", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile},
+			Options{Token: "mine"}, "mine"},
+		{"file option", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile},
+			Options{Token: "mine", TokenFile: ours}, "from-file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,7 +85,8 @@ func TestNewClientTokens(t *testing.T) {
 func TestBlankTokenOfTheEnvironmentIsRefused(t *testing.T) {
 	t.Setenv("CONSUL_HTTP_TOKEN", " \n")
 	_, err := NewClient(Options{})
-	if _, tokenErr := EffectiveToken(Options{}); Classify(err) != retry.Permanent || Classify(tokenErr) != retry.Permanent || !strings.Contains(err.Error(), "CONSUL_HTTP_TOKEN") {
+	if _, tokenErr := EffectiveToken(Options{}); Classify(err) != retry.Permanent ||
+		Classify(tokenErr) != retry.Permanent || !strings.Contains(err.Error(), "CONSUL_HTTP_TOKEN") {
 		t.Errorf("got %v and %v", err, tokenErr)
 	}
 }
@@ -94,7 +100,8 @@ func TestNewClientAddress(t *testing.T) {
 	}
 	token()
 	other, token := record(t)
-	if err := newClient(t, Options{Address: strings.TrimPrefix(other, "http://")}).Agent().CheckDeregister("x"); err != nil {
+	if err := newClient(t,
+		Options{Address: strings.TrimPrefix(other, "http://")}).Agent().CheckDeregister("x"); err != nil {
 		t.Fatal(err)
 	}
 	token()
@@ -196,7 +203,9 @@ func TestUnixSocket(t *testing.T) {
 	})}
 	go server.Serve(l)
 	defer server.Close()
-	token, _, err := newClient(t, Options{Address: "unix://" + socket}).ACL().TokenReadSelf((&api.QueryOptions{}).WithContext(context.Background()))
+	token, _, err := newClient(t,
+		Options{Address: "unix://" + socket}).ACL().TokenReadSelf(
+		(&api.QueryOptions{}).WithContext(context.Background()))
 	if err != nil || token.AccessorID != "a" {
 		t.Errorf("token = %+v, %v", token, err)
 	}

@@ -44,6 +44,9 @@ func execCommand(hosts string) (args []string, ok bool) {
 	return strings.Fields(command), ok
 }
 
+// lookupFunc resolves a DNS name, as net.Resolver.LookupNetIP does.
+type lookupFunc func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
 // discovery is a discovery of hosts. It runs beside the requests, since it may take longer than
 // one, in a goroutine that ends by itself, at the latest with Run.
 type discovery struct {
@@ -60,7 +63,7 @@ func (s *Servers) rediscover() *discovery {
 		return s.discovery
 	}
 	pause := time.Duration(0)
-	if len(s.set) > 0 {
+	if len(s.set.addresses) > 0 {
 		pause = max(0, time.Until(s.earliest))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pause+discoverLimit)
@@ -71,7 +74,7 @@ func (s *Servers) rediscover() *discovery {
 		var found []netip.Addr
 		err := retry.Sleep(ctx, pause)
 		if err == nil {
-			found, err = s.discover(ctx)
+			found, err = discover(ctx, s.config.Hosts, s.lookup)
 		}
 		s.finish(d, found, err)
 	}()
@@ -90,16 +93,16 @@ func (s *Servers) finish(d *discovery, found []netip.Addr, err error) {
 		return
 	}
 	pause := discoverPause
-	if len(s.failing) > 0 {
-		pause = min(discoverMax, max(pause, now.Sub(s.outage)/8))
+	if len(s.set.failing) > 0 {
+		pause = min(discoverMax, max(pause, now.Sub(s.set.outage)/8))
 	}
 	s.earliest = now.Add(retry.Around(pause))
 	switch {
 	case err == nil && s.config.SkipServerWatch:
-		s.adopt(found, nil)
+		s.set.adopt(found, nil)
 	case err == nil:
-		s.adopt(found, s.set)
-	case len(s.set) > 0 && !errors.Is(err, context.Canceled): // otherwise a request fails with it
+		s.set.adopt(found, s.set.addresses)
+	case len(s.set.addresses) > 0 && !errors.Is(err, context.Canceled): // otherwise a request fails with it
 		s.log.Log(s.causes.Level(err), "discovery of Consul servers failed", logkey.Error, err)
 	}
 }
@@ -107,7 +110,7 @@ func (s *Servers) finish(d *discovery, found []netip.Addr, err error) {
 // await returns when there are addresses, and reports whether there were none before.
 func (s *Servers) await(ctx context.Context) (discovered bool, err error) {
 	s.mu.Lock()
-	if len(s.set) > 0 {
+	if len(s.set.addresses) > 0 {
 		s.mu.Unlock()
 		return false, nil
 	}
@@ -196,16 +199,15 @@ func (c impatientConn) SetDeadline(t time.Time) error {
 	return c.UDPConn.SetDeadline(t)
 }
 
-// discover returns the addresses that consulServers.hosts stands for, each once.
-func (s *Servers) discover(ctx context.Context) ([]netip.Addr, error) {
-	hosts := s.config.Hosts
+// discover returns the addresses that hosts, the value of consulServers.hosts, stands for, each once.
+func discover(ctx context.Context, hosts string, lookup lookupFunc) ([]netip.Addr, error) {
 	if args, ok := execCommand(hosts); ok {
 		return printedAddresses(ctx, args)
 	}
 	if a, err := netip.ParseAddr(hosts); err == nil {
 		return []netip.Addr{a.Unmap()}, nil
 	}
-	found, err := s.lookup(ctx, "ip", hosts)
+	found, err := lookup(ctx, "ip", hosts)
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("lookup %s: no address", hosts)
 	}

@@ -53,9 +53,11 @@ func TestDiscover(t *testing.T) {
 			"empty.example.com", nil,
 			"consulServers.hosts: lookup empty.example.com: no address", retry.NotYet,
 		},
-		"command":        {"exec=echo 192.0.2.1  192.0.2.2 192.0.2.1", []string{"192.0.2.1", "192.0.2.2"}, "", 0},
-		"quotes, a zone": {"exec=" + script(t, `echo '"192.0.2.1" "fe80::1%eth0"'; echo "'2001:db8::1'"`), []string{"192.0.2.1", "fe80::1%eth0", "2001:db8::1"}, "", 0},
-		"arguments":      {"exec=" + script(t, `test "$*" = "-q addrs provider=aws tag_key=\"a" && echo 192.0.2.3`) + ` -q addrs provider=aws tag_key="a`, []string{"192.0.2.3"}, "", 0},
+		"command": {"exec=echo 192.0.2.1  192.0.2.2 192.0.2.1", []string{"192.0.2.1", "192.0.2.2"}, "", 0},
+		"quotes, a zone": {"exec=" + script(t, `echo '"192.0.2.1" "fe80::1%eth0"'; echo "'2001:db8::1'"`),
+			[]string{"192.0.2.1", "fe80::1%eth0", "2001:db8::1"}, "", 0},
+		"arguments": {"exec=" + script(t, `test "$*" = "-q addrs provider=aws tag_key=\"a" && echo 192.0.2.3`) +
+			` -q addrs provider=aws tag_key="a`, []string{"192.0.2.3"}, "", 0},
 		"failure": {
 			"exec=" + script(t, "echo no credentials >&2; exit 3"), nil,
 			": exit status 3: no credentials", retry.NotYet,
@@ -88,9 +90,10 @@ func TestDiscover(t *testing.T) {
 				if network != "ip" || host != "consul.example.com" {
 					return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 				}
-				return []netip.Addr{netip.MustParseAddr("::ffff:192.0.2.7"), netip.MustParseAddr("2001:db8::7"), netip.MustParseAddr("192.0.2.7")}, nil
+				return []netip.Addr{netip.MustParseAddr("::ffff:192.0.2.7"), netip.MustParseAddr("2001:db8::7"),
+					netip.MustParseAddr("192.0.2.7")}, nil
 			}
-			found, err := s.discover(t.Context())
+			found, err := discover(t.Context(), s.config.Hosts, s.lookup)
 			var got []string
 			for _, a := range found {
 				got = append(got, a.String())
@@ -98,7 +101,8 @@ func TestDiscover(t *testing.T) {
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			if (err != nil) != (tt.err != "") || err != nil && (!strings.HasSuffix(err.Error(), tt.err) || Classify(err) != tt.class) {
+			if (err != nil) != (tt.err != "") ||
+				err != nil && (!strings.HasSuffix(err.Error(), tt.err) || Classify(err) != tt.class) {
 				t.Errorf("error %v (class %v), want %s (%v)", err, Classify(err), tt.err, tt.class)
 			}
 		})
@@ -132,8 +136,9 @@ func TestRequestDoesNotWaitForDiscoveryAfterItsEnd(t *testing.T) {
 func TestOutputOfAProgramThatLeavesAProcessCounts(t *testing.T) {
 	t.Parallel()
 	testkit.RequireOnPath(t, "sh")
-	s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "exec=" + script(t, "sleep 60 & echo 192.0.2.1")}})
-	got, err := s.discover(t.Context())
+	s := newServers(t,
+		ServersOptions{Config: config.ConsulServers{Hosts: "exec=" + script(t, "sleep 60 & echo 192.0.2.1")}})
+	got, err := discover(t.Context(), s.config.Hosts, s.lookup)
 	if want := []netip.Addr{netip.MustParseAddr("192.0.2.1")}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v", got, err)
 	}

@@ -15,8 +15,8 @@ func WithDoubt(ctx context.Context) (_ context.Context, doubt *atomic.Bool) {
 	return context.WithValue(ctx, doubtKey{}, doubt), doubt
 }
 
-// noteDoubt notes an attempt without an answer.
-func noteDoubt(ctx context.Context) {
+// recordDoubt records an attempt without an answer.
+func recordDoubt(ctx context.Context) {
 	if doubt, ok := ctx.Value(doubtKey{}).(*atomic.Bool); ok {
 		doubt.Store(true)
 	}

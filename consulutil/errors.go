@@ -49,7 +49,8 @@ func Anonymous(err error) bool {
 func UnknownToken(err error) bool {
 	// The suffix, because a missing auth method is "ACL not found: auth method
 	// ..." and a client agent puts the failing call in front.
-	return Status(err) == http.StatusForbidden && strings.HasSuffix(Reason(err), "ACL not found") && !notBootstrapped(err)
+	return Status(err) == http.StatusForbidden && strings.HasSuffix(Reason(err), "ACL not found") &&
+		!notBootstrapped(err)
 }
 
 // NoToken reports whether Consul has no token of the accessor that a request names. The answer is
@@ -65,7 +66,8 @@ func ACLsDisabled(err error) bool {
 // not joined yet. One that cannot ask a server about a token resolves it to the
 // accessor primary-dc-down, which has no permission.
 func withoutServers(err error) bool {
-	return answered(err, http.StatusForbidden, "'primary-dc-down'") || answered(err, http.StatusInternalServerError, "No known Consul servers")
+	return answered(err, http.StatusForbidden, "'primary-dc-down'") ||
+		answered(err, http.StatusInternalServerError, "No known Consul servers")
 }
 
 // notBootstrapped reports whether Consul refused a request because its ACL
@@ -77,7 +79,8 @@ func notBootstrapped(err error) bool {
 // unknownService reports whether a catalog request names a service, or a check of one,
 // that the node does not have. Its status is that of a server's fault.
 func unknownService(err error) bool {
-	return answered(err, http.StatusInternalServerError, "Unknown service ID", "Unknown check ID", "Missing service registration")
+	return answered(err, http.StatusInternalServerError, "Unknown service ID",
+		"Unknown check ID", "Missing service registration")
 }
 
 // WithClass returns an error that Classify gives that class: one that does

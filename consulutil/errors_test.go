@@ -48,7 +48,8 @@ func TestClassify(t *testing.T) {
 		{"marked permanent", fmt.Errorf("x: %w", &retry.PermanentError{Err: io.EOF}), retry.Permanent, retry.Permanent},
 		{"400", status(400, "Invalid check: TTL must be > 0 for TTL checks"), retry.Permanent, retry.Permanent},
 		{"401", status(401, "ACL support disabled"), retry.Permanent, retry.Permanent},
-		{"403", status(403, `Permission denied: token lacks permission 'service:write' on "web"`), retry.Permanent, retry.Permanent},
+		{"403", status(403, `Permission denied: token lacks permission 'service:write' on "web"`), retry.Permanent,
+			retry.Permanent},
 		{"403 unknown token", status(403, "ACL not found"), retry.Permanent, retry.NotYet},
 		{
 			"403 unknown token through a client agent",
@@ -60,21 +61,33 @@ func TestClassify(t *testing.T) {
 		},
 		{
 			"403 of an agent that has not joined yet",
-			status(403, `Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`),
+			status(403,
+				`Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`),
 			retry.NotYet, retry.NotYet,
 		},
-		{"403 before the ACL bootstrap", status(403, "ACL system must be bootstrapped before making any requests that require authorization: ACL not found"), retry.NotYet, retry.NotYet},
+		{"403 before the ACL bootstrap",
+			status(403,
+				"ACL system must be bootstrapped before making any requests that require authorization: ACL not found"),
+			retry.NotYet, retry.NotYet},
 		{"404", status(404, `Unknown check ID "web"`), retry.Gone, retry.Gone},
 		{"405", status(405, "method GET not allowed"), retry.Permanent, retry.Permanent},
 		{"429", status(429, "rate limit exceeded"), retry.NotYet, retry.NotYet},
 		{"500", status(500, "No cluster leader"), retry.NotYet, retry.NotYet},
 		{"500 of an agent that has not joined yet", status(500, "No known Consul servers"), retry.NotYet, retry.NotYet},
 		{"503", status(503, "rate limit exceeded for operation, try again later"), retry.NotYet, retry.NotYet},
-		{"500 script check", status(500, "Scripts are disabled on this agent from remote calls"), retry.Permanent, retry.Permanent},
-		{"500 invalid proxy", status(500, "rpc error making call: 1 error occurred:\n\t* upstream destination name cannot be a wildcard"), retry.Permanent, retry.Permanent},
-		{"500 invalid service meta", status(500, "failed inserting service: Invalid Service Meta for node n and serviceID web: Couldn't load metadata pair ('a b', 'c'): Key contains invalid characters"), retry.Permanent, retry.Permanent},
-		{"500 invalid service address", status(500, "rpc error making call: Invalid service address"), retry.Permanent, retry.Permanent},
-		{"500 short session", status(500, "Invalid Session TTL '10000000000', must be between [30s=24h0m0s]"), retry.Permanent, retry.Permanent},
+		{"500 script check", status(500, "Scripts are disabled on this agent from remote calls"), retry.Permanent,
+			retry.Permanent},
+		{"500 invalid proxy",
+			status(500, "rpc error making call: 1 error occurred:\n\t* upstream destination name cannot be a wildcard"),
+			retry.Permanent, retry.Permanent},
+		{"500 invalid service meta",
+			status(500,
+				"failed inserting service: Invalid Service Meta for node n and serviceID web: Couldn't load metadata "+
+					"pair ('a b', 'c'): Key contains invalid characters"), retry.Permanent, retry.Permanent},
+		{"500 invalid service address", status(500, "rpc error making call: Invalid service address"), retry.Permanent,
+			retry.Permanent},
+		{"500 short session", status(500, "Invalid Session TTL '10000000000', must be between [30s=24h0m0s]"),
+			retry.Permanent, retry.Permanent},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,22 +133,46 @@ func TestClassifyRealAnswers(t *testing.T) {
 		reason string
 		want   retry.Class
 	}{
-		{"register with an unknown token", secured, strangeToken, register(&api.AgentServiceRegistration{Name: "web"}), 403, "ACL not found", retry.Permanent},
-		{"register without a token", secured, "", register(&api.AgentServiceRegistration{Name: "web"}), 403, "Permission denied", retry.Permanent},
-		{"register a check of no kind", open, "", register(&api.AgentServiceRegistration{Name: "web", Check: &api.AgentServiceCheck{Name: "x"}}), 400, "Invalid check", retry.Permanent},
-		{"register a bad duration", open, "", register(&api.AgentServiceRegistration{Name: "web", Check: &api.AgentServiceCheck{TCP: "x", Interval: "soon"}}), 400, "invalid duration", retry.Permanent},
-		{"register a script check", open, "", register(&api.AgentServiceRegistration{Name: "web", Check: &api.AgentServiceCheck{Args: []string{"true"}, Interval: "10s"}}), 500, "Scripts are disabled", retry.Permanent},
-		{"register a namespace on CE", open, "", register(&api.AgentServiceRegistration{Name: "web", Namespace: "x"}), 400, "unknown field", retry.Permanent},
-		{"read an unknown service", open, "", func(c *api.Client) error { _, _, err := c.Agent().Service("nope", nil); return err }, 404, "unknown service ID", retry.Gone},
-		{"update an unknown check", open, "", func(c *api.Client) error { return c.Agent().UpdateTTL("nope", "", "passing") }, 404, "Unknown check ID", retry.Gone},
+		{"register with an unknown token", secured, strangeToken, register(&api.AgentServiceRegistration{Name: "web"}),
+			403, "ACL not found", retry.Permanent},
+		{"register without a token", secured, "", register(&api.AgentServiceRegistration{Name: "web"}), 403,
+			"Permission denied", retry.Permanent},
+		{"register a check of no kind", open, "",
+			register(&api.AgentServiceRegistration{Name: "web", Check: &api.AgentServiceCheck{Name: "x"}}), 400,
+			"Invalid check", retry.Permanent},
+		{"register a bad duration", open, "",
+			register(
+				&api.AgentServiceRegistration{Name: "web", Check: &api.AgentServiceCheck{TCP: "x", Interval: "soon"}}),
+			400, "invalid duration", retry.Permanent},
+		{"register a script check", open, "",
+			register(
+				&api.AgentServiceRegistration{Name: "web",
+					Check: &api.AgentServiceCheck{Args: []string{"true"}, Interval: "10s"}}), 500,
+			"Scripts are disabled", retry.Permanent},
+		{"register a namespace on CE", open, "", register(&api.AgentServiceRegistration{Name: "web", Namespace: "x"}),
+			400, "unknown field", retry.Permanent},
+		{"read an unknown service", open, "",
+			func(c *api.Client) error { _, _, err := c.Agent().Service("nope", nil); return err }, 404,
+			"unknown service ID", retry.Gone},
+		{"update an unknown check", open, "",
+			func(c *api.Client) error { return c.Agent().UpdateTTL("nope", "", "passing") }, 404, "Unknown check ID",
+			retry.Gone},
 		{"register a check of an unknown service", open, "", func(c *api.Client) error {
-			return c.Agent().CheckRegister(&api.AgentCheckRegistration{Name: "x", ServiceID: "nope", AgentServiceCheck: api.AgentServiceCheck{TTL: "1s"}})
+			return c.Agent().CheckRegister(
+				&api.AgentCheckRegistration{Name: "x", ServiceID: "nope",
+					AgentServiceCheck: api.AgentServiceCheck{TTL: "1s"}})
 		}, 404, "does not exist", retry.Gone},
 		{"log in with an unknown method", secured, "", login("nope"), 403, "auth method", retry.NotYet},
 		{"log in without ACLs", open, "", login("nope"), 401, "ACL support disabled", retry.Permanent},
-		{"log out with an unknown token", secured, strangeToken, func(c *api.Client) error { _, err := c.ACL().Logout(nil); return err }, 403, "ACL not found", retry.Permanent},
-		{"log out a token that no login made", secured, testkit.ManagementToken, func(c *api.Client) error { _, err := c.ACL().Logout(nil); return err }, 403, "token wasn't created via login", retry.Permanent},
-		{"read an unknown token", secured, strangeToken, func(c *api.Client) error { _, _, err := c.ACL().TokenReadSelf(nil); return err }, 403, "ACL not found", retry.Permanent},
+		{"log out with an unknown token", secured, strangeToken,
+			func(c *api.Client) error { _, err := c.ACL().Logout(nil); return err }, 403, "ACL not found",
+			retry.Permanent},
+		{"log out a token that no login made", secured, testkit.ManagementToken,
+			func(c *api.Client) error { _, err := c.ACL().Logout(nil); return err }, 403,
+			"token wasn't created via login", retry.Permanent},
+		{"read an unknown token", secured, strangeToken,
+			func(c *api.Client) error { _, _, err := c.ACL().TokenReadSelf(nil); return err }, 403, "ACL not found",
+			retry.Permanent},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -206,9 +243,11 @@ func TestRemedyIsAddedWhenRetriesEnd(t *testing.T) {
 		remedy string
 		want   string
 	}{
-		{&retry.GaveUpError{Attempts: 1, Err: fault}, "look there", "log in: gave up after 1 attempt in 0s: fault (look there)"},
+		{&retry.GaveUpError{Attempts: 1, Err: fault}, "look there",
+			"log in: gave up after 1 attempt in 0s: fault (look there)"},
 		{&retry.GaveUpError{Attempts: 1, Err: fault}, "", "gave up after 1 attempt in 0s: fault"},
-		{&retry.GaveUpError{Attempts: 2, Err: &exit.SignalError{Signal: syscall.SIGTERM}}, "look there", "gave up after 2 attempts in 0s: stopped by signal terminated"},
+		{&retry.GaveUpError{Attempts: 2, Err: &exit.SignalError{Signal: syscall.SIGTERM}}, "look there",
+			"gave up after 2 attempts in 0s: stopped by signal terminated"},
 		{&retry.PermanentError{Err: fault}, "look there", "fault"},
 	} {
 		got := Remedy(tt.err, "log in", tt.remedy)

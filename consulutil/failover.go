@@ -105,7 +105,7 @@ func (f *failover) send(r *http.Request, server netip.Addr, tried []netip.Addr) 
 	}
 	a.cancel()
 	if a.sent.Load() {
-		noteDoubt(r.Context())
+		recordDoubt(r.Context())
 	}
 	// http.Client does this only to an error that nothing wraps.
 	record, mismatch := errors.AsType[tls.RecordHeaderError](err)
@@ -189,7 +189,7 @@ const attemptLimit = 1500 * time.Millisecond
 var (
 	errNoAnswer = fmt.Errorf("no answer within %s", attemptLimit)
 	// errNeedsHTTPS is an answer of Go's HTTP server, which every endpoint has.
-	errNeedsHTTPS = errors.New("the server expects HTTPS")
+	errNeedsHTTPS = errors.New("the Consul server expects HTTPS")
 )
 
 // attemptBody releases what an attempt holds when its answer has been read.
@@ -225,7 +225,8 @@ func connectionRemedy(err error) string {
 	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case cert:
-		return ": correct consulServers.http.caCertFile (or CONSUL_HTTPS_CACERT_PEM), or set consulServers.http.tlsServerName to a name in the servers' certificates"
+		return ": correct consulServers.http.caCertFile (or CONSUL_HTTPS_CACERT_PEM), or set " +
+			"consulServers.http.tlsServerName to a name in the servers' certificates"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return ": set consulServers.http.https to false, or http.port to the servers' HTTPS port"
 	case errors.Is(err, errNeedsHTTPS):
@@ -270,7 +271,8 @@ func cannotServe(resp *http.Response) bool {
 // "rpc error making call: ".
 func serverFaults() []string {
 	return []string{
-		"No cluster leader", "Raft leader not found", "leadership lost", "leadership transfer in progress", "node is not the leader",
+		"No cluster leader", "Raft leader not found", "leadership lost",
+		"leadership transfer in progress", "node is not the leader",
 		"No known Consul servers", "Not ready to serve consistent reads",
 		"rpc error getting client", "rpc error: shutdown", "rpc error: lead thread", "rpc error: code = Unavailable",
 		"rpc error making call: EOF", "session shutdown", "stream closed", "i/o deadline reached", "keepalive timeout",
@@ -281,7 +283,8 @@ func serverFaults() []string {
 func repeatable(r *http.Request) bool {
 	_, read := r.Context().Value(readKey{}).(bool)
 	return read || r.Method == http.MethodGet || r.Method == http.MethodHead ||
-		r.Method == http.MethodPut && (strings.HasPrefix(r.URL.Path, "/v1/catalog/") || strings.HasPrefix(r.URL.Path, "/v1/session/renew/"))
+		r.Method == http.MethodPut &&
+			(strings.HasPrefix(r.URL.Path, "/v1/catalog/") || strings.HasPrefix(r.URL.Path, "/v1/session/renew/"))
 }
 
 // readKey marks the context of a request that only reads, whatever its method.

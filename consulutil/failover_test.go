@@ -74,8 +74,9 @@ func TestRequestsFailOver(t *testing.T) {
 			[]http.HandlerFunc{breakOff, good}, createSession,
 			[]string{"1 PUT /v1/session/create"}, retry.NotYet, true,
 		},
-		"no server is there":           {[]http.HandlerFunc{nil, nil}, readToken, nil, retry.NotYet, true},
-		"an unconnected, then refusal": {[]http.HandlerFunc{nil, answer(403, "Permission denied")}, readToken, []string{"2 GET /v1/acl/token/self"}, retry.Permanent, true},
+		"no server is there": {[]http.HandlerFunc{nil, nil}, readToken, nil, retry.NotYet, true},
+		"an unconnected, then refusal": {[]http.HandlerFunc{nil, answer(403, "Permission denied")}, readToken,
+			[]string{"2 GET /v1/acl/token/self"}, retry.Permanent, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,16 +119,18 @@ func TestUnansweredLoginOfServers(t *testing.T) {
 func TestLoginRetriesOnADeadIdleConnection(t *testing.T) {
 	t.Parallel()
 	s := (&fleet{port: 8500, servers: make([]*httptest.Server, 2)}).inOrder(t, ServersOptions{})
-	s.transport = &failover{servers: s, scheme: "http", next: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.URL.Host == "127.0.0.2:8500" {
-			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"SecretID":"s"}`))}, nil
-		}
-		trace := httptrace.ContextClientTrace(r.Context())
-		trace.GetConn(r.URL.Host)
-		trace.GotConn(httptrace.GotConnInfo{})
-		trace.GetConn(r.URL.Host) // nothing could be written
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
-	})}
+	s.transport = &failover{servers: s, scheme: "http",
+		next: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Host == "127.0.0.2:8500" {
+				return &http.Response{StatusCode: 200, Header: http.Header{},
+					Body: io.NopCloser(strings.NewReader(`{"SecretID":"s"}`))}, nil
+			}
+			trace := httptrace.ContextClientTrace(r.Context())
+			trace.GetConn(r.URL.Host)
+			trace.GotConn(httptrace.GotConnInfo{})
+			trace.GetConn(r.URL.Host) // nothing could be written
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
+		})}
 	if err := logIn(newClient(t, Options{Servers: s})); err != nil {
 		t.Error(err)
 	}
@@ -167,7 +170,8 @@ func TestLateAnswerDoesNotBringAServerBack(t *testing.T) {
 		t.Error("the late answer was reported as a change")
 	default:
 	}
-	if got, err := s.GRPCAddresses(t.Context()); err != nil || !slices.Equal(got, []string{"127.0.0.2:8503", "127.0.0.1:8503"}) {
+	if got, err := s.GRPCAddresses(t.Context()); err != nil ||
+		!slices.Equal(got, []string{"127.0.0.2:8503", "127.0.0.1:8503"}) {
 		t.Errorf("addresses %q, %v", got, err)
 	}
 }
@@ -209,7 +213,8 @@ func TestTheServerThatAnsweredStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	const path = " GET /v1/status/leader"
-	if got, want := f.requests(), []string{"1" + path, "1" + path, "2" + path, "2" + path, "3" + path}; !slices.Equal(got, want) {
+	if got, want := f.requests(),
+		[]string{"1" + path, "1" + path, "2" + path, "2" + path, "3" + path}; !slices.Equal(got, want) {
 		t.Errorf("asked %q, want %q", got, want)
 	}
 }
@@ -224,7 +229,8 @@ func TestAnswerOfAFaultMovesTheNextRequest(t *testing.T) {
 		{429, "Your IP is issuing too many concurrent connections", true},
 		{503, "", true},
 		{500, "No cluster leader", true},
-		{500, "rpc error getting client: failed to get conn: dial tcp 10.0.0.1:8300: connect: connection refused", true},
+		{500, "rpc error getting client: failed to get conn: dial tcp 10.0.0.1:8300: connect: connection refused",
+			true},
 		{500, "rpc error making call: EOF", true},
 		{500, "leadership lost while committing log", true},
 		{500, "rpc error making call: Unknown service ID \"web-1\"", false},
@@ -254,18 +260,19 @@ func TestUnresponsiveServerIsTriedLast(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	_, err := newClient(t, Options{Servers: s}).Status().LeaderWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
-	if !errors.Is(err, context.Canceled) || s.set[0] != address(1) {
-		t.Errorf("a caller that ends its request: %v, current server %v", err, s.set[0])
+	if !errors.Is(err, context.Canceled) || s.set.addresses[0] != address(1) {
+		t.Errorf("a caller that ends its request: %v, current server %v", err, s.set.addresses[0])
 	}
 	// A limit that ends before the request is sent is no evidence about the server.
-	for limit := 50 * time.Millisecond; s.set[0] == address(1) && limit < testkit.Patience; limit *= 10 {
+	for limit := 50 * time.Millisecond; s.set.addresses[0] == address(1) && limit < testkit.Patience; limit *= 10 {
 		var timeout net.Error
-		if err := leader(newClient(t, Options{Servers: s, Timeout: limit})); !errors.As(err, &timeout) || !timeout.Timeout() {
+		if err := leader(newClient(t, Options{Servers: s, Timeout: limit})); !errors.As(err, &timeout) ||
+			!timeout.Timeout() {
 			t.Fatalf("got %v, want a timeout", err)
 		}
 	}
-	if s.set[0] != address(2) {
-		t.Errorf("current server %v", s.set[0])
+	if s.set.addresses[0] != address(2) {
+		t.Errorf("current server %v", s.set.addresses[0])
 	}
 	if err := leader(newClient(t, Options{Servers: s})); err != nil {
 		t.Errorf("the next request: %v", err)
@@ -293,7 +300,7 @@ func TestServerThatDropsPacketsDelaysTwoSeconds(t *testing.T) {
 				return ours, nil
 			},
 		})
-		s.set = []netip.Addr{address(1), address(2)}
+		s.set.addresses = []netip.Addr{address(1), address(2)}
 		start := time.Now()
 		err := leader(newClient(t, Options{Servers: s}))
 		if d := time.Since(start); err != nil || d != 2*time.Second {
@@ -339,7 +346,7 @@ func TestServerWithAnotherNameIsPassedOver(t *testing.T) {
 	c := f.config("exec=false") // so that the address is the name
 	c.HTTP.HTTPS = true
 	s := f.inOrder(t, ServersOptions{Config: c, HTTPSCAPEM: f.caPEM(t)})
-	s.set = []netip.Addr{address(2), address(1)} // httptest's certificate has 127.0.0.1
+	s.set.addresses = []netip.Addr{address(2), address(1)} // httptest's certificate has 127.0.0.1
 	if err := leader(newClient(t, Options{Servers: s})); err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +367,7 @@ func TestServersAreDiscoveredAgainWhenNoneIsThere(t *testing.T) {
 		c := f.config("consul.example.com")
 		c.SkipServerWatch = skip
 		s := f.inOrder(t, ServersOptions{Config: c})
-		s.set = s.set[:2]
+		s.set.addresses = s.set.addresses[:2]
 		s.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return []netip.Addr{address(3)}, nil }
 		if err := leader(newClient(t, Options{Servers: s})); err != nil {
 			t.Fatal(err)

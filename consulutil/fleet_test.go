@@ -130,15 +130,19 @@ func TestFleetLogsInAfterAnOutage(t *testing.T) {
 			logins{3_000, 30, []testkit.Phase{refusedFor(time.Minute)}, 0, time.Second}, 1.5, 0.02,
 		},
 		// A login of its end that is not answered cannot be repeated within three minutes.
-		{"two minutes", logins{3_000, 32, []testkit.Phase{refusedFor(2 * time.Minute)}, 0, 10 * time.Second}, 1.5, 0.02},
+		{"two minutes", logins{3_000, 32, []testkit.Phase{refusedFor(2 * time.Minute)}, 0, 10 * time.Second}, 1.5,
+			0.02},
 		{"20 s", logins{3_000, 50, []testkit.Phase{refusedFor(20 * time.Second)}, 0, 20 * time.Second}, 1.3, 0},
-		{"3,000 tasks, 50 a second", logins{3_000, 50, []testkit.Phase{refusedFor(time.Minute)}, 0, time.Minute}, 1.3, 0},
+		{"3,000 tasks, 50 a second", logins{3_000, 50, []testkit.Phase{refusedFor(time.Minute)}, 0, time.Minute}, 1.3,
+			0},
 		{
 			"dropped packets",
 			logins{3_000, 30, []testkit.Phase{{For: time.Minute, Do: testkit.Drop}}, 0, time.Minute}, 1.5, 0.02,
 		},
-		{"no answers", logins{3_000, 30, []testkit.Phase{{For: time.Minute, Do: testkit.Hang}}, 0, time.Minute}, 1.5, 0.02},
-		{"stopped servers", logins{3_000, 30, []testkit.Phase{{For: time.Minute, Frozen: true}}, 0, time.Minute}, 1.5, 0.02},
+		{"no answers", logins{3_000, 30, []testkit.Phase{{For: time.Minute, Do: testkit.Hang}}, 0, time.Minute}, 1.5,
+			0.02},
+		{"stopped servers", logins{3_000, 30, []testkit.Phase{{For: time.Minute, Frozen: true}}, 0, time.Minute}, 1.5,
+			0.02},
 		{"then no leader", logins{3_000, 30, []testkit.Phase{
 			refusedFor(time.Minute), {For: 15 * time.Second, Do: testkit.NoLeader},
 		}, 0, time.Minute}, 1.5, 0.02},
@@ -177,7 +181,8 @@ func TestLoginAfterAShortOutage(t *testing.T) {
 	t.Parallel()
 	var late []time.Duration
 	for range 200 {
-		late = append(late, logins{tasks: 1, rate: 1000, phases: []testkit.Phase{refusedFor(6 * time.Second)}}.run(t).done...)
+		late = append(late,
+			logins{tasks: 1, rate: 1000, phases: []testkit.Phase{refusedFor(6 * time.Second)}}.run(t).done...)
 	}
 	slices.Sort(late)
 	if median := late[len(late)/2]; median > 500*time.Millisecond {

@@ -46,7 +46,8 @@ func foreign(r *http.Request, resp *http.Response) bool {
 		return !strings.HasPrefix(peek(resp), noEndpoint)
 	case status < 300:
 		path := r.URL.Path // behind the path of the address, if it has one
-		return r.Method == http.MethodDelete && strings.Contains(path, "/v1/acl/token/") || strings.HasSuffix(path, "/v1/acl/logout") ||
+		return r.Method == http.MethodDelete && strings.Contains(path, "/v1/acl/token/") ||
+			strings.HasSuffix(path, "/v1/acl/logout") ||
 			strings.HasSuffix(path, "/v1/txn")
 	}
 	return false

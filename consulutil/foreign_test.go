@@ -18,14 +18,17 @@ import (
 func TestAnswerThatIsNotConsulsProvesNothing(t *testing.T) {
 	t.Parallel()
 	calls := map[string]func(*api.Client) error{
-		"delete a token": func(c *api.Client) error { return DeleteToken(t.Context(), c, strangeToken, &api.WriteOptions{}) },
-		"log out":        func(c *api.Client) error { return Logout(t.Context(), c, strangeToken) },
-		"read a key":     func(c *api.Client) error { _, _, err := c.KV().Get("k", nil); return err },
-		"list keys":      func(c *api.Client) error { _, _, err := c.KV().List("k", nil); return err },
-		"read a policy":  func(c *api.Client) error { _, _, err := c.ACL().PolicyReadByName("p", nil); return err },
-		"deregister":     func(c *api.Client) error { return c.Agent().ServiceDeregister("s") },
-		"write keys":     func(c *api.Client) error { _, _, _, err := c.Txn().Txn(api.TxnOps{}, nil); return err },
-		"renew session":  func(c *api.Client) error { _, _, err := c.Session().Renew("s", nil); return err },
+		"delete a token": func(c *api.Client) error {
+			return DeleteToken(t.Context(), c, strangeToken,
+				&api.WriteOptions{})
+		},
+		"log out":       func(c *api.Client) error { return Logout(t.Context(), c, strangeToken) },
+		"read a key":    func(c *api.Client) error { _, _, err := c.KV().Get("k", nil); return err },
+		"list keys":     func(c *api.Client) error { _, _, err := c.KV().List("k", nil); return err },
+		"read a policy": func(c *api.Client) error { _, _, err := c.ACL().PolicyReadByName("p", nil); return err },
+		"deregister":    func(c *api.Client) error { return c.Agent().ServiceDeregister("s") },
+		"write keys":    func(c *api.Client) error { _, _, _, err := c.Txn().Txn(api.TxnOps{}, nil); return err },
+		"renew session": func(c *api.Client) error { _, _, err := c.Session().Renew("s", nil); return err },
 	}
 	for name, answer := range map[string]http.HandlerFunc{
 		"404 without a body":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) },
@@ -35,7 +38,10 @@ func TestAnswerThatIsNotConsulsProvesNothing(t *testing.T) {
 		"redirect to itself": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusMovedPermanently)
 		},
-		"not permitted at all": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "blocked", http.StatusForbidden) },
+		"not permitted at all": func(w http.ResponseWriter,
+			_ *http.Request) {
+			http.Error(w, "blocked", http.StatusForbidden)
+		},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/elsewhere" || r.URL.Path == "/login" {
@@ -55,11 +61,13 @@ func TestAnswerThatIsNotConsulsProvesNothing(t *testing.T) {
 		}
 		server.Close()
 	}
-	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
+	page := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
 	t.Cleanup(page.Close)
 	for _, path := range []string{"", "/behind/a/prefix"} {
 		for _, what := range []string{"delete a token", "log out", "write keys"} {
-			if err := calls[what](newClient(t, Options{Address: page.URL + path})); err == nil || Classify(err) != retry.NotYet {
+			if err := calls[what](newClient(t, Options{Address: page.URL + path})); err == nil ||
+				Classify(err) != retry.NotYet {
 				t.Errorf("a page of maintenance at %q: %s: %v, want an error that is retried", path, what, err)
 			}
 		}
@@ -69,7 +77,8 @@ func TestAnswerThatIsNotConsulsProvesNothing(t *testing.T) {
 // Real servers, with and without ACLs, give answers that count.
 func TestAnswersOfConsulCount(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]*api.Client{"with ACLs": client(t, secured, testkit.ManagementToken), "without": client(t, open, "")} {
+	for name, c := range map[string]*api.Client{"with ACLs": client(t, secured, testkit.ManagementToken),
+		"without": client(t, open, "")} {
 		if pair, _, err := c.KV().Get("none", nil); err != nil || pair != nil {
 			t.Errorf("%s: a key that does not exist: %v, %v", name, pair, err)
 		}

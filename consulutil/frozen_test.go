@@ -77,7 +77,8 @@ func TestOnlyServerMayBeSlow(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	if err := readToken(newClient(t, Options{Servers: f.inOrder(t, ServersOptions{}), Timeout: time.Minute})); err != nil {
+	if err := readToken(
+		newClient(t, Options{Servers: f.inOrder(t, ServersOptions{}), Timeout: time.Minute})); err != nil {
 		t.Error(err)
 	}
 }
@@ -94,7 +95,8 @@ func TestLongAnswerIsNotCutOff(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}, answer(200, `{}`))
-	if err := readToken(newClient(t, Options{Servers: f.inOrder(t, ServersOptions{}), Timeout: time.Minute})); err != nil {
+	if err := readToken(
+		newClient(t, Options{Servers: f.inOrder(t, ServersOptions{}), Timeout: time.Minute})); err != nil {
 		t.Error(err)
 	}
 	if got := f.requests(); !slices.Equal(got, []string{"1 GET /v1/acl/token/self"}) {
@@ -108,7 +110,9 @@ func TestPlainRequestToAnHTTPSPortNamesTheSetting(t *testing.T) {
 	for name, do := range map[string]func(*api.Client) error{"checks": readChecks, "login": logIn, "token": readToken} {
 		f := newFleet(t, true, answer(200, `{}`))
 		err := do(newClient(t, Options{Servers: f.inOrder(t, ServersOptions{})}))
-		if Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "set consulServers.http.https to true, or http.port to the servers' HTTP port") {
+		if Classify(err) != retry.Permanent ||
+			!strings.Contains(err.Error(),
+				"set consulServers.http.https to true, or http.port to the servers' HTTP port") {
 			t.Errorf("%s: class %v: %v", name, Classify(err), err)
 		}
 	}

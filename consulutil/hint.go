@@ -25,18 +25,33 @@ type refusal struct {
 func refusals() []refusal {
 	const serverID = "set consulLogin.serverIdHeaderValue to the auth method's ServerIDHeaderValue"
 	return []refusal{
-		{"ACL not found: auth method", retry.NotYet, "the auth method is created by the controller (consul-ecs controller, with agents acl-controller), which may not have done so yet; if it has, correct the name: consulLogin.method, for client-entrypoint -auth-method"},
-		{"is not trusted", retry.Permanent, "add the role's ARN to BoundIAMPrincipalARNs of the auth method, or give the task a role below the path that the method trusts"},
+		{"ACL not found: auth method", retry.NotYet,
+			"the auth method is created by the controller (consul-ecs controller, with agents acl-controller), which " +
+				"may not have done so yet; if it has, correct the name: consulLogin.method, for client-entrypoint " +
+				"-auth-method"},
+		{"is not trusted", retry.Permanent,
+			"add the role's ARN to BoundIAMPrincipalARNs of the auth method, or give the task a role below the path " +
+				"that the method trusts"},
 		{`missing header "X-Consul-IAM-ServerID"`, retry.Permanent, serverID},
 		{`" but got "`, retry.Permanent, serverID},
-		{`missing header "X-Consul-IAM-GetEntity`, retry.Permanent, "set consulLogin.includeEntity to true, the auth method requires entity details"},
+		{`missing header "X-Consul-IAM-GetEntity`, retry.Permanent,
+			"set consulLogin.includeEntity to true, the auth method requires entity details"},
 		{"invalid token: ", retry.Permanent, "this version and the Consul servers disagree about the login's format"},
-		{"invalid bind name: ", retry.Permanent, "the binding rule yields no valid name for this principal: tag the task role with " + config.TagServiceName},
-		{"response body is invalid", retry.NotYet, "AWS refused the signed request: let the task role call iam:GetRole on itself and check consulLogin.region"},
-		{"No path to datacenter", retry.NotYet, "correct consulLogin.datacenter, or federate that datacenter with the servers' own"},
+		{"invalid bind name: ", retry.Permanent,
+			"the binding rule yields no valid name for this principal: tag the task role with " +
+				config.TagServiceName},
+		{"response body is invalid", retry.NotYet,
+			"AWS refused the signed request: let the task role call iam:GetRole on itself " +
+				"and check consulLogin.region"},
+		{"No path to datacenter", retry.NotYet,
+			"correct consulLogin.datacenter, or federate that datacenter with the servers' own"},
 		{"ACL support disabled", retry.Permanent, "set consulLogin.enabled to false or enable ACLs in Consul"},
 		{"HTTP request to an HTTPS server", retry.Permanent, "use a consulHTTPAddr that starts with https://"},
-		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs controller, with agents acl-controller) creates them and may not have done so yet; if it has, tag the task role with " + config.TagServiceName + " for a service, or bind the clients' role for a client"},
+		{"Permission denied", retry.NotYet,
+			"no binding rule of the auth method matches, or its role or policy is missing; the controller " +
+				"(consul-ecs controller, with agents acl-controller) creates them and may not have done so yet; if " +
+				"it has, tag the task role with " + config.TagServiceName +
+				" for a service, or bind the clients' role for a client"},
 	}
 }
 
@@ -50,7 +65,8 @@ func explainLogin(method string, err error) error {
 	case hasRemedy:
 		return err
 	case cert:
-		return fmt.Errorf("%w: correct consulCACertFile (or CONSUL_CACERT, for client-entrypoint CONSUL_HTTPS_CACERT_PEM), or the host name in consulHTTPAddr", err)
+		return fmt.Errorf("%w: correct consulCACertFile (or CONSUL_CACERT, for client-entrypoint "+
+			"CONSUL_HTTPS_CACERT_PEM), or the host name in consulHTTPAddr", err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("%w: use a consulHTTPAddr that starts with http://", err)
 	}
@@ -68,12 +84,14 @@ const shortSession = "Invalid Session TTL"
 
 // refusedWith500 reports whether a refusal has the status of a server's fault.
 func refusedWith500(err error) bool {
-	return answered(err, http.StatusInternalServerError, "Scripts are disabled on this agent", shortSession) || InvalidRegistration(err)
+	return answered(err, http.StatusInternalServerError, "Scripts are disabled on this agent", shortSession) ||
+		InvalidRegistration(err)
 }
 
 // InvalidRegistration reports whether the servers refused a registration in the catalog
 // because of its content, with the status of a server's fault. The list is that of what is
 // wrong with a proxy.
 func InvalidRegistration(err error) bool {
-	return answered(err, http.StatusInternalServerError, "Invalid Service Meta", "Invalid service address", " occurred:\n\t* ")
+	return answered(err, http.StatusInternalServerError, "Invalid Service Meta",
+		"Invalid service address", " occurred:\n\t* ")
 }

@@ -28,7 +28,7 @@ func TestLeaderOfOneServer(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, false, answer(200, `"10.0.0.1:8300"`), tt.handler)
 			s := f.inOrder(t, ServersOptions{})
-			before := slices.Clone(s.set)
+			before := slices.Clone(s.set.addresses)
 			start := time.Now()
 			err := s.HasLeader(t.Context(), "127.0.0.2:8503")
 			if tt.want == "" && err != nil {
@@ -40,8 +40,8 @@ func TestLeaderOfOneServer(t *testing.T) {
 			if took := time.Since(start); took > attemptLimit+time.Second {
 				t.Errorf("took %s", took)
 			}
-			if !slices.Equal(s.set, before) {
-				t.Errorf("order %v, want %v", s.set, before)
+			if !slices.Equal(s.set.addresses, before) {
+				t.Errorf("order %v, want %v", s.set.addresses, before)
 			}
 			if asked := f.requests(); slices.Contains(asked, "1 GET /v1/status/leader") {
 				t.Error("another server was asked")

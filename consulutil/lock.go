@@ -146,7 +146,8 @@ func (l *Lock) contend(ctx context.Context, lead func(context.Context) error) (l
 	renew := l.write(term)
 	go func(session string) {
 		err := l.client.Session().RenewPeriodic(lockTTL.String(), session, renew, nil)
-		end(&LeadershipLostError{fmt.Errorf("renew the leader's session: %w", cmp.Or(err, api.ErrSessionExpired))}) // nil after a pause
+		// nil after a pause
+		end(&LeadershipLostError{fmt.Errorf("renew the leader's session: %w", cmp.Or(err, api.ErrSessionExpired))})
 	}(l.session)
 	unlocked, err := l.lock(term)
 	if unlocked == nil || err != nil {
@@ -155,7 +156,8 @@ func (l *Lock) contend(ctx context.Context, lead func(context.Context) error) (l
 	go func() {
 		select {
 		case <-unlocked:
-			end(&LeadershipLostError{fmt.Errorf("the lock %q was deleted or acquired by another session, or cannot be read", l.Key)})
+			end(&LeadershipLostError{fmt.Errorf("the lock %q was deleted or acquired by another session, or cannot "+
+				"be read", l.Key)})
 		case <-term.Done():
 		}
 	}()
@@ -253,7 +255,8 @@ func (l *Lock) release(ctx context.Context) {
 	}
 	l.session = ""
 	if err != nil {
-		l.Log.Warn("the leader's lock was not released; it expires with its session", logkey.Remaining, 2*lockTTL+LockDelay, logkey.Error, err)
+		l.Log.Warn("the leader's lock was not released; it expires with its session",
+			logkey.Remaining, 2*lockTTL+LockDelay, logkey.Error, err)
 	}
 }
 

@@ -180,7 +180,9 @@ func TestTermEndsWithoutRenewals(t *testing.T) {
 		forward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	l := newLock(t, LockOptions{Consul: Options{Address: server.URL, Token: secured.Token}, Key: keyOf(testkit.UniqueCluster(t)), Holder: "x"})
+	l := newLock(t,
+		LockOptions{Consul: Options{Address: server.URL, Token: secured.Token}, Key: keyOf(testkit.UniqueCluster(t)),
+			Holder: "x"})
 	start := time.Now()
 	var session string
 	err = l.Lead(t.Context(), standbyIgnored, func(ctx context.Context) error {
@@ -210,13 +212,17 @@ func TestRefusedLeadershipLock(t *testing.T) {
 	c, cluster := client(t, secured.Require(t), secured.Token), testkit.UniqueCluster(t)
 	key := keyOf(cluster)
 	for name, tt := range map[string]struct{ rules, want, rule string }{
-		"read":    {`session_prefix "" { policy = "write" }`, `read the lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
-		"session": {`key_prefix "" { policy = "write" }`, "create the leader's session", `session_prefix "" { policy = "write" }`},
-		"lock":    {`key_prefix "" { policy = "read" } session_prefix "" { policy = "write" }`, `lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
+		"read": {`session_prefix "" { policy = "write" }`, `read the lock "` + key + `"`,
+			`key_prefix "consul-ecs/" { policy = "write" }`},
+		"session": {`key_prefix "" { policy = "write" }`, "create the leader's session",
+			`session_prefix "" { policy = "write" }`},
+		"lock": {`key_prefix "" { policy = "read" } session_prefix "" { policy = "write" }`,
+			`lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			policy, _, err := c.ACL().PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("refused-%s-%d", name, time.Now().UnixNano()), Rules: tt.rules}, nil)
+			policy, _, err := c.ACL().PolicyCreate(
+				&api.ACLPolicy{Name: fmt.Sprintf("refused-%s-%d", name, time.Now().UnixNano()), Rules: tt.rules}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +230,8 @@ func TestRefusedLeadershipLock(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := newLock(t, LockOptions{Consul: Options{Address: secured.HTTPAddr, Token: token.SecretID}, Key: keyOf(cluster)})
+			l := newLock(t,
+				LockOptions{Consul: Options{Address: secured.HTTPAddr, Token: token.SecretID}, Key: keyOf(cluster)})
 			err = l.Lead(t.Context(), standbyIgnored, nil)
 			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || Classify(err) != retry.Permanent {
 				t.Fatalf("got %v, want a refusal to %s", err, tt.want)

@@ -54,7 +54,8 @@ func (s *slowConsul) RoundTrip(r *http.Request) (*http.Response, error) {
 			s.holder = ""
 		}
 		index = map[string]int{"theirs": 1, "": 2, "ours": 3}[s.holder]
-		body = fmt.Sprintf(`[{"Key":"k","Value":%q,"Session":%q,"Flags":%d}]`, base64.StdEncoding.EncodeToString([]byte(s.holder)), s.holder, uint64(api.LockFlagValue))
+		body = fmt.Sprintf(`[{"Key":"k","Value":%q,"Session":%q,"Flags":%d}]`,
+			base64.StdEncoding.EncodeToString([]byte(s.holder)), s.holder, uint64(api.LockFlagValue))
 	case query.Has("acquire"):
 		if time.Since(s.start) < s.freed+LockDelay {
 			body = "false"

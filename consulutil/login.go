@@ -49,11 +49,13 @@ func (t Token) Explain(err error) error {
 	}
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		if t.Identities != "" { // of another name, as a wrong tag gives
-			return &classed{fmt.Errorf("%w; the token has a service identity for %s, and role %s", err, t.Identities, t.Roles), retry.NotYet}
+			return &classed{fmt.Errorf("%w; the token has a service identity for %s, and role %s",
+				err, t.Identities, t.Roles), retry.NotYet}
 		}
 		err = fmt.Errorf("%s: %w", refused.Op, refused.Err) // its remedy is for tokens with service identities
 	}
-	return &classed{fmt.Errorf("%w: role %s of the token grants too little yet; attach a policy to it, or to the role of the auth method's binding rule", err, t.Roles), retry.NotYet}
+	return &classed{fmt.Errorf("%w: role %s of the token grants too little yet; attach a policy to it, or to the "+
+		"role of the auth method's binding rule", err, t.Roles), retry.NotYet}
 }
 
 // RefusedError is a request that Consul refused, with what the user can do about it.
@@ -192,7 +194,8 @@ func resume(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
 		return Token{}, fmt.Errorf("read the previous token: %w", err)
 	}
 	meta, err := json.Marshal(p.Meta)
-	if err != nil || !aclrules.SameName(token.AuthMethod, p.Method) || token.Description != "token created via login: "+string(meta) {
+	if err != nil || !aclrules.SameName(token.AuthMethod, p.Method) ||
+		token.Description != "token created via login: "+string(meta) {
 		return Token{}, err
 	}
 	return newToken(token), nil
@@ -269,4 +272,4 @@ func DeleteToken(ctx context.Context, c *api.Client, accessor string, o *api.Wri
 }
 
 // errStarting is retried.
-var errStarting = errors.New("the server is starting and did not know the token")
+var errStarting = errors.New("the Consul server is starting and did not know the token")

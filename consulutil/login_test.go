@@ -59,7 +59,8 @@ func TestLoginRequest(t *testing.T) {
 
 func TestLoginWithoutTokenInTheAnswer(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(`{}`)) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(`{}`)) }))
 	defer server.Close()
 	_, err := Login(context.Background(), newClient(t, Options{Address: server.URL}), LoginParams{Method: "iam"})
 	if err == nil || !strings.Contains(err.Error(), "no token") {
@@ -111,7 +112,8 @@ func TestLogout(t *testing.T) {
 		{200, "true", true},
 		{403, "ACL not found", true},
 		{404, "not found", false},
-		{403, "ACL system must be bootstrapped before making any requests that require authorization: ACL not found", false},
+		{403, "ACL system must be bootstrapped before making any requests that require authorization: ACL not found",
+			false},
 		{403, "Permission denied: token wasn't created via login", false},
 		{500, "No cluster leader", false},
 	}
@@ -203,14 +205,17 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
 // lagging waits for a token that the server knows after lag (never if
 // negative), and returns how long that took in bubble time.
-func lagging(t *testing.T, ctx context.Context, lag time.Duration, status int, answer string) (took time.Duration, reads int32, err error) {
+func lagging(
+	t *testing.T, ctx context.Context, lag time.Duration, status int, answer string,
+) (took time.Duration, reads int32, err error) {
 	t.Helper()
 	start := time.Now()
 	var count atomic.Int32
 	p := newPipes()
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count.Add(1)
-		if _, stale := r.URL.Query()["stale"]; !stale || r.URL.Path != "/v1/acl/token/self" || r.Header.Get("X-Consul-Token") != "new" {
+		if _, stale := r.URL.Query()["stale"]; !stale || r.URL.Path != "/v1/acl/token/self" ||
+			r.Header.Get("X-Consul-Token") != "new" {
 			t.Errorf("request = %s %s", r.Method, r.URL)
 		}
 		if lag >= 0 && time.Since(start) >= lag {
@@ -304,16 +309,19 @@ func TestWaitReplicatedStopsAtARefusal(t *testing.T) {
 // a wrong tag.
 func TestExplainReplacesTheRemedy(t *testing.T) {
 	t.Parallel()
-	refused := &RefusedError{Op: `register service "web-abc"`, Err: api.StatusError{Code: 403, Body: "Permission denied"}, Remedy: "tag the task role"}
+	refused := &RefusedError{Op: `register service "web-abc"`,
+		Err: api.StatusError{Code: 403, Body: "Permission denied"}, Remedy: "tag the task role"}
 	if got := (Token{}).Explain(refused); got != error(refused) {
 		t.Errorf("without roles: %v", got)
 	}
-	const want = `register service "web-abc": Unexpected response code: 403 (Permission denied): role clients of the token grants too little yet; attach a policy to it, or to the role of the auth method's binding rule`
+	const want = `register service "web-abc": Unexpected response code: 403 (Permission denied): role clients of the ` +
+		`token grants too little yet; attach a policy to it, or to the role of the auth method's binding rule`
 	got := Token{Roles: "clients"}.Explain(refused)
 	if got.Error() != want || Classify(got) != retry.NotYet {
 		t.Errorf("class %v, %v", Classify(got), got)
 	}
-	const both = `register service "web-abc": Unexpected response code: 403 (Permission denied): tag the task role; the token has a service identity for gw, and role clients`
+	const both = `register service "web-abc": Unexpected response code: 403 (Permission denied): tag the task role; ` +
+		`the token has a service identity for gw, and role clients`
 	got = Token{Roles: "clients", Identities: "gw"}.Explain(refused)
 	if got.Error() != both || Classify(got) != retry.NotYet {
 		t.Errorf("with an identity: class %v, %v", Classify(got), got)

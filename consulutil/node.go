@@ -33,7 +33,8 @@ func DeregisterNode(ctx context.Context, c *api.Client, id, partition, secret st
 	case found != nil && found.Node != nil && found.Node.ID == id:
 		return RemoveNode(c, found.Node, options)
 	case (found == nil || found.Node == nil) && meta.ResultsFilteredByACLs:
-		return &retry.PermanentError{Err: fmt.Errorf(`read node %s: Consul hides it from the token; give the token a policy with: node_prefix "" { policy = "write" }`, id)}
+		return &retry.PermanentError{Err: fmt.Errorf(`read node %s: Consul hides it from the token; give the token a `+
+			`policy with: node_prefix "" { policy = "write" }`, id)}
 	}
 	return nil
 }

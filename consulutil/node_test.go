@@ -98,7 +98,8 @@ func TestDeregisterNodeSparesAnotherNodeOfItsName(t *testing.T) {
 		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method != http.MethodGet {
 				once.Do(func() {
-					if _, err := admin.Catalog().Deregister(&api.CatalogDeregistration{Node: "node-reused"}, nil); err != nil {
+					if _, err := admin.Catalog().Deregister(&api.CatalogDeregistration{Node: "node-reused"},
+						nil); err != nil {
 						t.Error(err)
 					}
 					addNode(t, admin, "node-reused", next)
@@ -160,7 +161,8 @@ func TestAwaitNodeRemoved(t *testing.T) {
 	// A change of the node is no removal.
 	for _, service := range []string{"one", "two"} {
 		_, err := admin.Catalog().Register(&api.CatalogRegistration{
-			Node: "node-awaited", ID: id, Address: "192.0.2.1", Service: &api.AgentService{ID: service, Service: service}}, nil)
+			Node: "node-awaited", ID: id, Address: "192.0.2.1",
+			Service: &api.AgentService{ID: service, Service: service}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +202,8 @@ func TestAwaitNodeRemovedNeedsTheNode(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if err := AwaitNodeRemoved(t.Context(), newClient(t, Options{Address: "127.0.0.1:1"}), id, "", ""); !Unreachable(err) {
+	if err := AwaitNodeRemoved(t.Context(), newClient(t, Options{Address: "127.0.0.1:1"}), id, "",
+		""); !Unreachable(err) {
 		t.Errorf("without a server: %v", err)
 	}
 }

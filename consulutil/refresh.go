@@ -77,7 +77,7 @@ func (s *Servers) Run(ctx context.Context) {
 func (s *Servers) known() []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.set)
+	return slices.Clone(s.set.addresses)
 }
 
 // refresh replaces the known servers, and returns what it found.
@@ -101,7 +101,7 @@ func (s *Servers) refresh(ctx context.Context) ([]netip.Addr, error) {
 	defer s.mu.Unlock()
 	// The server that has just answered may be a load balancer, whose address is no
 	// peer's.
-	s.adopt(found, s.set[:min(1, len(s.set))])
+	s.set.adopt(found, s.set.addresses[:min(1, len(s.set.addresses))])
 	return found, nil
 }
 
@@ -124,29 +124,17 @@ func (s *Servers) discoverAgain(ctx context.Context) error {
 // settle returns to the server that this process prefers among found, if it serves: after a
 // restart of all servers, one after the other, the last one would have no clients.
 func (s *Servers) settle(ctx context.Context, found []netip.Addr) {
-	for _, a := range s.preferred(found) {
+	s.mu.Lock()
+	preferred := s.set.preferred(found)
+	s.mu.Unlock()
+	for _, a := range preferred {
 		_, err := s.askLeader(ctx, a)
 		if err == nil {
-			s.prefer(a)
+			s.mu.Lock()
+			s.set.prefer(a)
+			s.mu.Unlock()
 			return
 		}
 		s.log.Debug("preferred Consul server does not serve", logkey.Address, a, logkey.Error, err)
 	}
-}
-
-// preferred returns the servers among found that this process prefers to the current one, best
-// first. There are none while the current one fails, and when it was not found: it may be a
-// load balancer.
-func (s *Servers) preferred(found []netip.Addr) []netip.Addr {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.set) == 0 || len(s.failing) > 0 || !slices.Contains(found, s.set[0]) {
-		return nil
-	}
-	now := time.Now()
-	better := slices.DeleteFunc(slices.Clone(found), func(a netip.Addr) bool {
-		return s.byRank(a, s.set[0]) >= 0 || now.Sub(s.failures[a]) < returnAfter
-	})
-	slices.SortFunc(better, s.byRank)
-	return better
 }

@@ -63,7 +63,9 @@ func inBubble(t *testing.T, skip bool, test func(t *testing.T, b *bubble)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{peers: `["10.0.0.1:8300","10.0.0.2:8300"]`}
-		b.Servers = newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "consul.example.com", SkipServerWatch: skip, HTTP: config.ServerHTTP{Port: 8500}, GRPC: config.ServerGRPC{Port: 8503}}})
+		b.Servers = newServers(t,
+			ServersOptions{Config: config.ConsulServers{Hosts: "consul.example.com",
+				SkipServerWatch: skip, HTTP: config.ServerHTTP{Port: 8500}, GRPC: config.ServerGRPC{Port: 8503}}})
 		b.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 			b.world.Lock()
 			defer b.world.Unlock()
@@ -71,21 +73,23 @@ func inBubble(t *testing.T, skip bool, test func(t *testing.T, b *bubble)) {
 			return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
 		}
 		start := time.Now()
-		b.transport = &failover{servers: b.Servers, scheme: "http", next: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			b.world.Lock()
-			defer b.world.Unlock()
-			if slices.Contains(b.down, r.URL.Hostname()) {
-				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
-			}
-			status, body := http.StatusOK, `"x"`
-			if r.URL.Path == "/v1/status/peers" {
-				b.requests = append(b.requests, time.Since(start))
-				if body = b.peers; body == "" {
-					status, body = http.StatusInternalServerError, "fault"
+		b.transport = &failover{servers: b.Servers, scheme: "http",
+			next: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+				b.world.Lock()
+				defer b.world.Unlock()
+				if slices.Contains(b.down, r.URL.Hostname()) {
+					return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
 				}
-			}
-			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
-		})}
+				status, body := http.StatusOK, `"x"`
+				if r.URL.Path == "/v1/status/peers" {
+					b.requests = append(b.requests, time.Since(start))
+					if body = b.peers; body == "" {
+						status, body = http.StatusInternalServerError, "fault"
+					}
+				}
+				return &http.Response{StatusCode: status, Header: http.Header{},
+					Body: io.NopCloser(strings.NewReader(body))}, nil
+			})}
 		b.client = newClient(t, Options{Servers: b.Servers})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -110,7 +114,7 @@ func (b *bubble) wantSet(t *testing.T, want ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var got []string
-	for _, a := range b.set {
+	for _, a := range b.set.addresses {
 		got = append(got, a.String())
 	}
 	if !slices.Equal(got, want) {
@@ -235,7 +239,8 @@ func TestSkipServerWatchNeverAsksForPeers(t *testing.T) {
 		b.change("", "10.0.0.1")
 		b.request(t)
 		addresses, err := b.GRPCAddresses(t.Context())
-		if slices.Sort(addresses); err != nil || len(b.asked()) != 0 || !slices.Equal(addresses, []string{"10.0.0.8:8503", "10.0.0.9:8503"}) {
+		if slices.Sort(addresses); err != nil || len(b.asked()) != 0 ||
+			!slices.Equal(addresses, []string{"10.0.0.8:8503", "10.0.0.9:8503"}) {
 			t.Errorf("asked after %s, servers %q, %v", b.asked(), addresses, err)
 		}
 	})
@@ -247,10 +252,13 @@ func TestServersWithARealConsul(t *testing.T) {
 	secured.Require(t)
 	_, number, _ := net.SplitHostPort(secured.HTTPAddr)
 	port, _ := strconv.Atoi(number)
-	s := newServers(t, ServersOptions{Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}), Config: config.ConsulServers{
-		Hosts: "exec=echo 127.0.0.2 127.0.0.1", HTTP: config.ServerHTTP{Port: port}, GRPC: config.ServerGRPC{Port: 8503},
-	}})
-	s.set = []netip.Addr{address(2), address(1)}
+	s := newServers(t,
+		ServersOptions{Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),
+			Config: config.ConsulServers{
+				Hosts: "exec=echo 127.0.0.2 127.0.0.1", HTTP: config.ServerHTTP{Port: port},
+				GRPC: config.ServerGRPC{Port: 8503},
+			}})
+	s.set.addresses = []netip.Addr{address(2), address(1)}
 	var wg sync.WaitGroup
 	t.Cleanup(wg.Wait)
 	wg.Go(func() { s.Run(t.Context()) })
@@ -268,7 +276,8 @@ func TestServersWithARealConsul(t *testing.T) {
 		return err == nil && slices.Equal(addresses, []string{"127.0.0.1:8503"})
 	})
 	refused := newClient(t, Options{Servers: s, Token: "00000000-0000-0000-0000-000000000000"})
-	if _, err := ReadToken(t.Context(), refused, "00000000-0000-0000-0000-000000000000"); !UnknownToken(err) || Classify(err) != retry.Permanent {
+	if _, err := ReadToken(t.Context(), refused, "00000000-0000-0000-0000-000000000000"); !UnknownToken(err) ||
+		Classify(err) != retry.Permanent {
 		t.Errorf("got %v, want an unknown token", err)
 	}
 }

@@ -163,7 +163,8 @@ func TestDiscoveryThatIsNoHelpAtFirst(t *testing.T) {
 		hosts func(c *cloud, since time.Time) func(context.Context) ([]netip.Addr, error)
 		limit time.Duration
 	}{
-		"it names the old servers for 20 s": {func(_ *cloud, since time.Time) func(context.Context) ([]netip.Addr, error) {
+		"it names the old servers for 20 s": {func(_ *cloud, since time.Time) func(context.Context) ([]netip.Addr,
+			error) {
 			return func(context.Context) ([]netip.Addr, error) {
 				if time.Since(since) < 20*time.Second {
 					return group(0, 3), nil
@@ -198,7 +199,8 @@ func TestDiscoveryThatIsNoHelpAtFirst(t *testing.T) {
 		"it names the old servers, too": {func(*cloud, time.Time) func(context.Context) ([]netip.Addr, error) {
 			return func(context.Context) ([]netip.Addr, error) { return append(group(0, 3), group(1, 3)...), nil }
 		}, reachLimit},
-		"it names a server that is not there, too": {func(*cloud, time.Time) func(context.Context) ([]netip.Addr, error) {
+		"it names a server that is not there, too": {func(*cloud, time.Time) func(context.Context) ([]netip.Addr,
+			error) {
 			return func(context.Context) ([]netip.Addr, error) { return append(group(2, 1), group(1, 3)...), nil }
 		}, reachLimit},
 	} {

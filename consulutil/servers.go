@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"hash/maphash"
 	"net"
 	"net/netip"
 	"net/url"
@@ -44,30 +43,16 @@ type Servers struct {
 	https, grpc ServerTLS
 	dial        func(ctx context.Context, network, address string) (net.Conn, error)
 	log         hclog.Logger
-	lookup      func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	lookup      lookupFunc
 	stale       chan struct{} // full when Run is to refresh
-	seed        maphash.Seed  // of the order in which this process prefers servers
 	causes      retry.Causes  // of failed discoveries
 
 	mu        sync.Mutex
 	transport *failover // nil until the CA file is there
-	// set has the current server first, and those that failed last at the end.
-	set []netip.Addr
-	// failures has the last failure of each server of the set that has not answered since.
-	failures map[netip.Addr]time.Time
-	// failing are the servers that failed since the last answer of any, and outage is when
-	// the first of them did.
-	failing []netip.Addr
-	outage  time.Time
-	failure error      // the last one
-	serving netip.Addr // answered last
+	set       serverSet
 	// discovery is the one that waits or runs, if any; the next may begin at earliest.
 	discovery *discovery
 	earliest  time.Time
-	changed   chan struct{} // closed by the next change
-	// found is closed when a discovery has found others than those that were lost:
-	// connections that are being made are abandoned.
-	found chan struct{}
 }
 
 // NewServers neither resolves nor connects: the first request does. Its error is a
@@ -77,17 +62,14 @@ func NewServers(o ServersOptions) (*Servers, error) {
 		return nil, usage("consulServers.hosts: want an IP address, a DNS name, or exec= and a command")
 	}
 	s := &Servers{
-		config:   o.Config,
-		https:    httpTLS(o.Config, o.HTTPSCAPEM),
-		grpc:     grpcTLS(o.Config, o.GRPCCAPEM),
-		dial:     o.DialContext,
-		log:      o.Log,
-		lookup:   newResolver().LookupNetIP,
-		stale:    make(chan struct{}, 1),
-		seed:     maphash.MakeSeed(),
-		failures: map[netip.Addr]time.Time{},
-		changed:  make(chan struct{}),
-		found:    make(chan struct{}),
+		config: o.Config,
+		https:  httpTLS(o.Config, o.HTTPSCAPEM),
+		grpc:   grpcTLS(o.Config, o.GRPCCAPEM),
+		dial:   o.DialContext,
+		log:    o.Log,
+		lookup: newResolver().LookupNetIP,
+		stale:  make(chan struct{}, 1),
+		set:    newServerSet(o.Log),
 	}
 	if s.dial == nil {
 		s.dial = newDialer().DialContext
@@ -102,7 +84,7 @@ func (s *Servers) GRPCTLS() ServerTLS { return s.grpc }
 func (s *Servers) IPv6() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.serving.Is6()
+	return s.set.serving.Is6()
 }
 
 // GRPCAddresses returns the host:port of every known server for gRPC, the current one
@@ -118,7 +100,7 @@ func (s *Servers) GRPCAddresses(ctx context.Context) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
-	for _, a := range s.set {
+	for _, a := range s.set.addresses {
 		all = append(all, hostPort(a, s.config.GRPC.Port))
 	}
 	return all, nil
@@ -141,7 +123,7 @@ func (s *Servers) GRPCServed(address string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.failures, a.Addr())
+	delete(s.set.failures, a.Addr())
 	s.endOutage()
 }
 
@@ -159,10 +141,10 @@ func (s *Servers) refreshSoon() {
 func (s *Servers) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changed
+	return s.set.changed
 }
 
-// url stands for all servers in the errors of a client.
+// url returns what stands for all servers in the errors of a client.
 func (s *Servers) url() string {
 	u := url.URL{Scheme: "http", Host: net.JoinHostPort(s.config.Hosts, strconv.Itoa(s.config.HTTP.Port))}
 	if s.https.Enabled {
@@ -212,7 +194,7 @@ func (s *Servers) dialServer(ctx context.Context, network, address string) (net.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
-	found := s.found
+	found := s.set.found
 	s.mu.Unlock()
 	go func() {
 		select {

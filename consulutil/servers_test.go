@@ -118,7 +118,8 @@ func (f *fleet) requests() []string {
 
 // config returns a plain configuration for the fleet.
 func (f *fleet) config(hosts string) config.ConsulServers {
-	return config.ConsulServers{Hosts: hosts, SkipServerWatch: true, HTTP: config.ServerHTTP{Port: f.port}, GRPC: config.ServerGRPC{Port: 8503}}
+	return config.ConsulServers{Hosts: hosts, SkipServerWatch: true, HTTP: config.ServerHTTP{Port: f.port},
+		GRPC: config.ServerGRPC{Port: 8503}}
 }
 
 // caPEM returns the certificate that httptest's TLS servers share.
@@ -144,7 +145,7 @@ func (f *fleet) inOrder(t *testing.T, o ServersOptions) *Servers {
 		return nil, &net.DNSError{Err: "no such host", Name: "consul.example.com", IsNotFound: true}
 	}
 	for i := range f.servers {
-		s.set = append(s.set, address(byte(i+1)))
+		s.set.addresses = append(s.set.addresses, address(byte(i+1)))
 	}
 	return s
 }
@@ -193,7 +194,8 @@ func TestErrorsNameHostsAndTheServer(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, false, nil)
 	err := leader(newClient(t, Options{Servers: f.inOrder(t, ServersOptions{})}))
-	want := fmt.Sprintf(`Get "http://consul.example.com:%d/v1/status/leader": server 127.0.0.1:%[1]d: dial tcp 127.0.0.1:%[1]d: connect: connection refused`, f.port)
+	want := fmt.Sprintf(`Get "http://consul.example.com:%d/v1/status/leader": server 127.0.0.1:%[1]d: dial tcp `+
+		`127.0.0.1:%[1]d: connect: connection refused`, f.port)
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -215,7 +217,9 @@ func TestServersOfIPv6(t *testing.T) {
 	t.Cleanup(server.Close)
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	number, _ := strconv.Atoi(port)
-	s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "::1", HTTP: config.ServerHTTP{Port: number}, GRPC: config.ServerGRPC{Port: 8503}}})
+	s := newServers(t,
+		ServersOptions{Config: config.ConsulServers{Hosts: "::1", HTTP: config.ServerHTTP{Port: number},
+			GRPC: config.ServerGRPC{Port: 8503}}})
 	if err := leader(newClient(t, Options{Servers: s})); err != nil {
 		t.Error(err)
 	}
@@ -343,11 +347,11 @@ func TestMergeOrdersWhatIsTriedNext(t *testing.T) {
 		"none of the known": {set: []netip.Addr{b, a}, found: []netip.Addr{d}, want: []netip.Addr{d}},
 	} {
 		s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "127.0.0.1"}})
-		s.set, s.serving = tt.set, tt.serving
+		s.set.addresses, s.set.serving = tt.set, tt.serving
 		for _, failed := range tt.failed {
-			s.failures[failed] = time.Now()
+			s.set.failures[failed] = time.Now()
 		}
-		if got := s.merge(tt.found, tt.kept); !slices.Equal(got, tt.want) {
+		if got := s.set.merge(tt.found, tt.kept); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}
@@ -357,12 +361,12 @@ func TestRetainedServersAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "127.0.0.1"}})
 	for i := range 100 {
-		s.set = append(s.set, address(byte(i)))
+		s.set.addresses = append(s.set.addresses, address(byte(i)))
 		if i%2 == 0 {
-			s.failures[address(byte(i))] = time.Now()
+			s.set.failures[address(byte(i))] = time.Now()
 		}
 	}
-	if got := len(s.merge([]netip.Addr{address(200)}, s.set)); got != 1+2*mostRetained {
+	if got := len(s.set.merge([]netip.Addr{address(200)}, s.set.addresses)); got != 1+2*mostRetained {
 		t.Errorf("%d servers, want %d", got, 1+2*mostRetained)
 	}
 }
@@ -372,7 +376,7 @@ func TestAFleetSpreadsOverTheServers(t *testing.T) {
 	first := map[netip.Addr]bool{}
 	for range 200 {
 		s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "127.0.0.1"}})
-		first[s.merge([]netip.Addr{address(1), address(2), address(3)}, nil)[0]] = true
+		first[s.set.merge([]netip.Addr{address(1), address(2), address(3)}, nil)[0]] = true
 	}
 	if len(first) != 3 {
 		t.Errorf("200 tasks start with %v only", first)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -20,11 +21,38 @@ const (
 	mostRetained = 8
 )
 
+// serverSet is the order in which the servers are tried. A lock of Servers guards it.
+type serverSet struct {
+	log  hclog.Logger
+	seed maphash.Seed // of the order in which this process prefers servers
+	// addresses has the current server first, and those that failed last at the end.
+	addresses []netip.Addr
+	// failures has the last failure of each server of the set that has not answered since.
+	failures map[netip.Addr]time.Time
+	// failing are the servers that failed since the last answer of any, and outage is when
+	// the first of them did.
+	failing []netip.Addr
+	outage  time.Time
+	failure error         // the last one
+	serving netip.Addr    // answered last
+	changed chan struct{} // closed by the next change
+	// found is closed when a discovery has found others than those that were lost:
+	// connections that are being made are abandoned.
+	found chan struct{}
+}
+
+func newServerSet(log hclog.Logger) serverSet {
+	return serverSet{
+		log: log, seed: maphash.MakeSeed(), failures: map[netip.Addr]time.Time{},
+		changed: make(chan struct{}), found: make(chan struct{}),
+	}
+}
+
 // first returns the first server that is not among tried.
 func (s *Servers) first(tried []netip.Addr) (netip.Addr, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, a := range s.set {
+	for _, a := range s.set.addresses {
 		if !slices.Contains(tried, a) {
 			return a, true
 		}
@@ -32,36 +60,36 @@ func (s *Servers) first(tried []netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// failed notes that a server could not be reached, or gave no answer.
+// failed records that a server could not be reached, or gave no answer.
 func (s *Servers) failed(server netip.Addr, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.demote(server, err)
-	if s.lost() {
+	s.set.demote(server, err)
+	if s.set.unreachable() {
 		s.rediscover()
 	}
 }
 
-// refused notes that a server answered that it cannot serve.
+// refused records that a server answered that it cannot serve.
 func (s *Servers) refused(server netip.Addr, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.demote(server, err)
-	if s.lost() && time.Since(s.outage) > refusalLimit {
+	s.set.demote(server, err)
+	if s.set.unreachable() && time.Since(s.set.outage) > refusalLimit {
 		s.rediscover()
 	}
 }
 
-// demote makes a server the last one to be tried. The lock is held.
-func (s *Servers) demote(server netip.Addr, err error) {
+// demote makes a server the last one to be tried.
+func (s *serverSet) demote(server netip.Addr, err error) {
 	if !errors.Is(err, errOthersFound) {
 		s.failure = err
 	}
-	i := slices.Index(s.set, server)
+	i := slices.Index(s.addresses, server)
 	if i < 0 {
 		return
 	}
-	s.set = append(slices.Delete(s.set, i, i+1), server)
+	s.addresses = append(slices.Delete(s.addresses, i, i+1), server)
 	s.failures[server] = time.Now()
 	if len(s.failing) == 0 {
 		s.outage = time.Now()
@@ -71,36 +99,45 @@ func (s *Servers) demote(server netip.Addr, err error) {
 	}
 }
 
-// lost reports whether the servers may have been replaced: two of them, or the only one, have
-// failed since the last answer. The lock is held.
-func (s *Servers) lost() bool { return len(s.failing) > 0 && len(s.failing) >= min(2, len(s.set)) }
+// unreachable reports whether the servers may have been replaced: two of them, or the only one, have
+// failed since the last answer.
+func (s *serverSet) unreachable() bool {
+	return len(s.failing) > 0 && len(s.failing) >= min(2, len(s.addresses))
+}
 
-// endOutage notes that a server has answered. The lock is held.
+// endOutage records that a server has answered. The lock is held.
 func (s *Servers) endOutage() {
-	s.failing = nil
-	if d := s.discovery; d != nil && time.Now().Before(d.starts) && len(s.set) > 0 {
+	s.set.failing = nil
+	if d := s.discovery; d != nil && time.Now().Before(d.starts) && len(s.set.addresses) > 0 {
 		d.cancel()
 	}
 }
 
-// served notes an answer. A server that answered after others had failed is the
+// served records an answer. A server that answered after others had failed is the
 // current one.
 func (s *Servers) served(server netip.Addr, failedOver bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lost := s.lost()
+	wasUnreachable := s.set.unreachable()
 	s.endOutage()
-	i := slices.Index(s.set, server)
+	if s.set.answered(server, failedOver, wasUnreachable) {
+		s.refreshSoon()
+	}
+}
+
+// answered records an answer, and reports whether the current server has changed or serves again.
+func (s *serverSet) answered(server netip.Addr, failedOver, wasUnreachable bool) bool {
+	i := slices.Index(s.addresses, server)
 	if failedOver && i > 0 {
-		s.set, i = slices.Insert(slices.Delete(s.set, i, i+1), 0, server), 0
+		s.addresses, i = slices.Insert(slices.Delete(s.addresses, i, i+1), 0, server), 0
 	}
 	// The answer of a server that meanwhile failed another request changes nothing.
 	if i != 0 {
-		return
+		return false
 	}
 	delete(s.failures, server)
-	if server == s.serving && !lost {
-		return
+	if server == s.serving && !wasUnreachable {
+		return false
 	}
 	switch {
 	case s.failure == nil:
@@ -114,18 +151,16 @@ func (s *Servers) served(server netip.Addr, failedOver bool) {
 		s.notify()
 	}
 	s.serving, s.failure = server, nil
-	s.refreshSoon()
+	return true
 }
 
 // prefer makes a server that serves the current one.
-func (s *Servers) prefer(server netip.Addr) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.Index(s.set, server)
+func (s *serverSet) prefer(server netip.Addr) {
+	i := slices.Index(s.addresses, server)
 	if i <= 0 {
 		return
 	}
-	s.set = slices.Insert(slices.Delete(s.set, i, i+1), 0, server)
+	s.addresses = slices.Insert(slices.Delete(s.addresses, i, i+1), 0, server)
 	delete(s.failures, server)
 	s.serving = server
 	s.log.Info("moved to another Consul server", logkey.Address, server,
@@ -133,10 +168,10 @@ func (s *Servers) prefer(server netip.Addr) {
 	s.notify()
 }
 
-// adopt makes found and kept the known servers. The lock is held.
-func (s *Servers) adopt(found, kept []netip.Addr) {
-	set := s.merge(found, kept)
-	if slices.Equal(set, s.set) {
+// adopt makes found and retained the known servers.
+func (s *serverSet) adopt(found, retained []netip.Addr) {
+	set := s.merge(found, retained)
+	if slices.Equal(set, s.addresses) {
 		return
 	}
 	for a := range s.failures {
@@ -144,10 +179,10 @@ func (s *Servers) adopt(found, kept []netip.Addr) {
 			delete(s.failures, a)
 		}
 	}
-	lost := s.lost()
-	others := slices.ContainsFunc(set, func(a netip.Addr) bool { return !slices.Contains(s.set, a) })
-	s.set = set
-	if lost && others {
+	wasUnreachable := s.unreachable()
+	others := slices.ContainsFunc(set, func(a netip.Addr) bool { return !slices.Contains(s.addresses, a) })
+	s.addresses = set
+	if wasUnreachable && others {
 		s.log.Info("discovered other Consul servers", logkey.Address, set, logkey.Reason, s.failure)
 		close(s.found)
 		s.found = make(chan struct{})
@@ -157,33 +192,33 @@ func (s *Servers) adopt(found, kept []netip.Addr) {
 	s.notify()
 }
 
-func (s *Servers) notify() {
+func (s *serverSet) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
 // byRank compares two servers by this process's order of preference, which is another one in
 // every process: so a fleet spreads.
-func (s *Servers) byRank(a, b netip.Addr) int {
+func (s *serverSet) byRank(a, b netip.Addr) int {
 	return cmp.Compare(maphash.Comparable(s.seed, a), maphash.Comparable(s.seed, b))
 }
 
-// merge returns found, and of set what is in kept, too, in the order in which they are to be
+// merge returns found, and of the known servers those in keep, too, in the order in which they are to be
 // tried: the current server while it serves, those that were found and have not failed, new
-// ones by rank, and last those that have failed or were not found. Otherwise what is in set
-// keeps its order. The lock is held.
-func (s *Servers) merge(found, kept []netip.Addr) []netip.Addr {
+// ones by rank, and last those that have failed or were not found. Otherwise what is known
+// keeps its order.
+func (s *serverSet) merge(found, keep []netip.Addr) []netip.Addr {
 	var current, known, added, retained, failed, failedRetained []netip.Addr
-	for _, a := range s.set {
+	for _, a := range s.addresses {
 		named := slices.Contains(found, a)
 		_, fails := s.failures[a]
 		switch {
-		case !named && !slices.Contains(kept, a):
+		case !named && !slices.Contains(keep, a):
 		case fails && named:
 			failed = append(failed, a)
 		case fails:
 			failedRetained = append(failedRetained, a)
-		case a == s.serving && a == s.set[0]:
+		case a == s.serving && a == s.addresses[0]:
 			current = append(current, a)
 		case named:
 			known = append(known, a)
@@ -192,7 +227,7 @@ func (s *Servers) merge(found, kept []netip.Addr) []netip.Addr {
 		}
 	}
 	for _, a := range found {
-		if !slices.Contains(s.set, a) {
+		if !slices.Contains(s.addresses, a) {
 			added = append(added, a)
 		}
 	}
@@ -200,4 +235,19 @@ func (s *Servers) merge(found, kept []netip.Addr) []netip.Addr {
 	retained = retained[:min(len(retained), mostRetained)]
 	failedRetained = failedRetained[max(0, len(failedRetained)-mostRetained):]
 	return slices.Concat(current, known, added, retained, failed, failedRetained)
+}
+
+// preferred returns the servers among found that this process prefers to the current one, best
+// first. There are none while the current one fails, and when it was not found: it may be a
+// load balancer.
+func (s *serverSet) preferred(found []netip.Addr) []netip.Addr {
+	if len(s.addresses) == 0 || len(s.failing) > 0 || !slices.Contains(found, s.addresses[0]) {
+		return nil
+	}
+	now := time.Now()
+	better := slices.DeleteFunc(slices.Clone(found), func(a netip.Addr) bool {
+		return s.byRank(a, s.addresses[0]) >= 0 || now.Sub(s.failures[a]) < returnAfter
+	})
+	slices.SortFunc(better, s.byRank)
+	return better
 }

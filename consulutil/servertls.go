@@ -94,7 +94,8 @@ func (t ServerTLS) over(c api.TLSConfig) (*tls.Config, error) {
 // explain returns an error of the CA certificates with its class and remedy.
 func (t ServerTLS) explain(err error) error {
 	if t.CAPEM != "" {
-		return usage("CA certificates of the Consul servers: %w: correct CONSUL_HTTPS_CACERT_PEM or CONSUL_GRPC_CACERT_PEM", err)
+		return usage("CA certificates of the Consul servers: %w: correct CONSUL_HTTPS_CACERT_PEM or "+
+			"CONSUL_GRPC_CACERT_PEM", err)
 	}
 	return fmt.Errorf(
 		"CA certificates of the Consul servers: %w: correct caCertFile of consulServers, or CONSUL_CACERT and the like",

@@ -24,16 +24,20 @@ func TestServerTLS(t *testing.T) {
 		http, grpc ServerTLS
 	}{
 		"nothing but hosts": {
-			config.ConsulServers{Hosts: "consul.example.com", Defaults: config.ServerDefaults{TLS: true}, HTTP: config.ServerHTTP{HTTPS: true}}, "",
-			ServerTLS{Enabled: true, ServerName: "consul.example.com"}, ServerTLS{Enabled: true, ServerName: "consul.example.com"},
+			config.ConsulServers{Hosts: "consul.example.com", Defaults: config.ServerDefaults{TLS: true},
+				HTTP: config.ServerHTTP{HTTPS: true}}, "",
+			ServerTLS{Enabled: true, ServerName: "consul.example.com"},
+			ServerTLS{Enabled: true, ServerName: "consul.example.com"},
 		},
 		"a command is no name": {
-			config.ConsulServers{Hosts: "exec=discover", Defaults: config.ServerDefaults{TLS: true}, HTTP: config.ServerHTTP{HTTPS: true}}, "",
+			config.ConsulServers{Hosts: "exec=discover", Defaults: config.ServerDefaults{TLS: true},
+				HTTP: config.ServerHTTP{HTTPS: true}}, "",
 			ServerTLS{Enabled: true}, ServerTLS{Enabled: true},
 		},
 		"defaults": {
 			config.ConsulServers{Hosts: "h", Defaults: defaults, HTTP: config.ServerHTTP{HTTPS: true}}, "",
-			ServerTLS{Enabled: true, CAFile: "/default.pem", ServerName: "default"}, ServerTLS{Enabled: true, CAFile: "/default.pem", ServerName: "default"},
+			ServerTLS{Enabled: true, CAFile: "/default.pem", ServerName: "default"},
+			ServerTLS{Enabled: true, CAFile: "/default.pem", ServerName: "default"},
 		},
 		"own": {
 			config.ConsulServers{
@@ -41,18 +45,23 @@ func TestServerTLS(t *testing.T) {
 				HTTP: config.ServerHTTP{HTTPS: true, CACertFile: "/http.pem", TLSServerName: "http"},
 				GRPC: config.ServerGRPC{CACertFile: "/grpc.pem", TLSServerName: "grpc"},
 			}, "",
-			ServerTLS{Enabled: true, CAFile: "/http.pem", ServerName: "http"}, ServerTLS{Enabled: true, CAFile: "/grpc.pem", ServerName: "grpc"},
+			ServerTLS{Enabled: true, CAFile: "/http.pem", ServerName: "http"},
+			ServerTLS{Enabled: true, CAFile: "/grpc.pem", ServerName: "grpc"},
 		},
 		"text before files": {
-			config.ConsulServers{Hosts: "h", Defaults: defaults, HTTP: config.ServerHTTP{HTTPS: true, CACertFile: "/http.pem"}}, " text\n",
-			ServerTLS{Enabled: true, CAPEM: "text", ServerName: "default"}, ServerTLS{Enabled: true, CAPEM: "text", ServerName: "default"},
+			config.ConsulServers{Hosts: "h", Defaults: defaults,
+				HTTP: config.ServerHTTP{HTTPS: true, CACertFile: "/http.pem"}}, " text\n",
+			ServerTLS{Enabled: true, CAPEM: "text", ServerName: "default"},
+			ServerTLS{Enabled: true, CAPEM: "text", ServerName: "default"},
 		},
 		"https alone decides for HTTP": {
-			config.ConsulServers{Hosts: "h", Defaults: defaults, HTTP: config.ServerHTTP{TLS: &on}, GRPC: config.ServerGRPC{TLS: &off}}, "text",
+			config.ConsulServers{Hosts: "h", Defaults: defaults, HTTP: config.ServerHTTP{TLS: &on},
+				GRPC: config.ServerGRPC{TLS: &off}}, "text",
 			ServerTLS{}, ServerTLS{},
 		},
 		"gRPC on against the default": {
-			config.ConsulServers{Hosts: "h", HTTP: config.ServerHTTP{HTTPS: true, TLS: &off}, GRPC: config.ServerGRPC{TLS: &on}}, "",
+			config.ConsulServers{Hosts: "h", HTTP: config.ServerHTTP{HTTPS: true, TLS: &off},
+				GRPC: config.ServerGRPC{TLS: &on}}, "",
 			ServerTLS{Enabled: true, ServerName: "h"}, ServerTLS{Enabled: true, ServerName: "h"},
 		},
 	} {
@@ -93,7 +102,8 @@ func TestServerTLSConfig(t *testing.T) {
 func TestCAOfServersThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "ca.pem")
-	c := config.ConsulServers{Hosts: "127.0.0.1", Defaults: config.ServerDefaults{TLS: true, CACertFile: missing}, HTTP: config.ServerHTTP{HTTPS: true}}
+	c := config.ConsulServers{Hosts: "127.0.0.1", Defaults: config.ServerDefaults{TLS: true, CACertFile: missing},
+		HTTP: config.ServerHTTP{HTTPS: true}}
 	late := newServers(t, ServersOptions{Config: c})
 	wrong := newServers(t, ServersOptions{Config: c, HTTPSCAPEM: "x", GRPCCAPEM: "x"})
 	for name, of := range map[string]func(*Servers) error{
@@ -141,7 +151,8 @@ func TestEnvironmentFillsTLSOfHTTP(t *testing.T) {
 	if err := try(command); Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "wrong.test") {
 		t.Errorf("CONSUL_TLS_SERVER_NAME: %v", err)
 	}
-	if err := try(named); err == nil || !strings.Contains(err.Error(), "consul.test") || strings.Contains(err.Error(), "wrong.test") {
+	if err := try(named); err == nil || !strings.Contains(err.Error(), "consul.test") ||
+		strings.Contains(err.Error(), "wrong.test") {
 		t.Errorf("hosts goes before CONSUL_TLS_SERVER_NAME: %v", err)
 	}
 	t.Setenv("CONSUL_HTTP_SSL_VERIFY", "false")
@@ -151,7 +162,8 @@ func TestEnvironmentFillsTLSOfHTTP(t *testing.T) {
 	t.Setenv("CONSUL_CLIENT_CERT", "/nonexistent/cert.pem")
 	t.Setenv("CONSUL_CLIENT_KEY", "/nonexistent/key.pem")
 	named.HTTP.HTTPS = true
-	if _, err := NewClient(Options{Servers: f.inOrder(t, ServersOptions{Config: named})}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := NewClient(Options{Servers: f.inOrder(t, ServersOptions{Config: named})}); !errors.Is(err,
+		fs.ErrNotExist) {
 		t.Errorf("CONSUL_CLIENT_CERT: %v", err)
 	}
 }

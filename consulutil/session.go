@@ -107,7 +107,8 @@ func loginRemedy(err error) string {
 	case Status(err) != 0:
 		return ""
 	}
-	return "check consulServers or consulHTTPAddr, for client-entrypoint -consul-http-addr, the CA certificate and that this task can reach the Consul servers"
+	return "check consulServers or consulHTTPAddr, for client-entrypoint -consul-http-addr, the CA certificate and " +
+		"that this task can reach the Consul servers"
 }
 
 // wait is the time that a login waits for the servers, as others do that they do not serve.
@@ -188,7 +189,8 @@ func (s *Session) login(ctx context.Context, p *LoginParams, w wait) (Token, err
 	token, err := Login(WithLimit(ctx, loginLimit), s.client, *p)
 	switch {
 	case isUnanswered(err):
-		s.Log.Warn("login was not answered; if it made a token, the controller will remove it", logkey.AuthMethod, p.Method)
+		s.Log.Warn("login was not answered; if it made a token, the controller will remove it",
+			logkey.AuthMethod, p.Method)
 		err = delayed(ctx, err, lostPause)
 	case busy(err): // and so for the whole fleet
 		err = delayed(ctx, err, max(refusedPause, min(time.Since(w.since), spreadMax)/2))

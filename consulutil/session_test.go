@@ -84,7 +84,8 @@ func TestSessionFromLoginToLogout(t *testing.T) {
 	if !slices.Equal(server.asked, want) {
 		t.Errorf("asked %q, want %q", server.asked, want)
 	}
-	if text := log.String(); !strings.Contains(text, "accessor_id=accessor-1") || strings.Contains(text, "secret-1") || strings.Contains(text, "bearer") {
+	if text := log.String(); !strings.Contains(text, "accessor_id=accessor-1") || strings.Contains(text, "secret-1") ||
+		strings.Contains(text, "bearer") {
 		t.Errorf("log:\n%s", text)
 	}
 }
@@ -139,7 +140,8 @@ func TestSessionWithoutSignature(t *testing.T) {
 func TestFailedLoginReturnsTheTokenToLogOut(t *testing.T) {
 	t.Parallel()
 	const login, self = "/v1/acl/login", "/v1/acl/token/self"
-	unknown, busy := api.StatusError{Code: 403, Body: "ACL not found"}, api.StatusError{Code: 500, Body: "No cluster leader"}
+	unknown, busy := api.StatusError{Code: 403, Body: "ACL not found"},
+		api.StatusError{Code: 500, Body: "No cluster leader"}
 	for name, c := range map[string]struct {
 		answers map[string]error // by path
 		limit   time.Duration
@@ -167,7 +169,8 @@ func TestFailedLoginReturnsTheTokenToLogOut(t *testing.T) {
 				s.Limit = c.limit
 				start := time.Now()
 				token, err := s.Login(t.Context(), LoginParams{Method: "iam", Previous: "old"})
-				if token != c.token || err == nil || !strings.HasPrefix(err.Error(), c.want) || time.Since(start) != c.took {
+				if token != c.token || err == nil || !strings.HasPrefix(err.Error(), c.want) ||
+					time.Since(start) != c.took {
 					t.Errorf("%#v after %s, %v", token, time.Since(start), err)
 				}
 			})
@@ -219,7 +222,8 @@ func TestSessionRetriesUntilTheACLObjectsExist(t *testing.T) {
 				if n := strings.Count(text, "[WARN]"); n < 4 || n > 8 { // at 0 s, and at most every 10 s
 					t.Errorf("%d warnings in 70 s:\n%s", n, text)
 				}
-				if !strings.Contains(text, `auth method \"iam\"`) || !strings.Contains(text, name) || !strings.Contains(text, "acl-controller") {
+				if !strings.Contains(text, `auth method \"iam\"`) || !strings.Contains(text, name) ||
+					!strings.Contains(text, "acl-controller") {
 					t.Errorf("the warning does not name the %s and its creator:\n%s", name, text)
 				}
 			})
@@ -290,17 +294,21 @@ func TestSessionNamesTheObjectsToCheckWhenItGivesUp(t *testing.T) {
 			Limit:   time.Minute, Log: hclog.NewNullLogger(),
 		}
 		_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
-		if text := err.Error(); !strings.HasPrefix(text, "log in: gave up after ") || !strings.Contains(text, "consulHTTPAddr") || !strings.Contains(text, "-consul-http-addr") {
+		if text := err.Error(); !strings.HasPrefix(text, "log in: gave up after ") ||
+			!strings.Contains(text, "consulHTTPAddr") || !strings.Contains(text, "-consul-http-addr") {
 			t.Errorf("unreachable servers: %v", err)
 		}
 		s, _ = refusing(t, func(string) error { return nil })
 		s.Bearer = func(context.Context) (string, error) { return "", errors.New("no credentials yet") }
-		if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); !strings.Contains(err.Error(), "taskRoleArn") || strings.Contains(err.Error(), "consulHTTPAddr") {
+		if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); !strings.Contains(err.Error(), "taskRoleArn") ||
+			strings.Contains(err.Error(), "consulHTTPAddr") {
 			t.Errorf("no signature: %v", err)
 		}
 		s, _ = refusing(t, func(string) error { return api.StatusError{Code: 500, Body: "No cluster leader"} })
 		client, _ := s.Servers()
-		if err := WaitReplicated(t.Context(), client, "secret-1", s.Log); !strings.HasPrefix(err.Error(), "wait for token replication: gave up after ") || !strings.Contains(err.Error(), "health of the Consul servers") {
+		if err := WaitReplicated(t.Context(), client, "secret-1", s.Log); !strings.HasPrefix(err.Error(),
+			"wait for token replication: gave up after ") ||
+			!strings.Contains(err.Error(), "health of the Consul servers") {
 			t.Errorf("no leader: %v", err)
 		}
 	})
@@ -368,8 +376,11 @@ func TestSessionLogoutUsesTheTimeThereIs(t *testing.T) {
 					defer cancel()
 				}
 				s := &Session{
-					Servers: func() (*api.Client, error) { return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED} },
-					Log:     hclog.NewNullLogger(),
+					Servers: func() (*api.Client, error) {
+						return nil,
+							&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+					},
+					Log: hclog.NewNullLogger(),
 				}
 				started := time.Now()
 				if err := s.Logout(ctx, "secret-1"); err == nil || time.Since(started) != c.want {

@@ -21,7 +21,9 @@ func stream(t *testing.T, status int, body string, stop error) (names []string, 
 	return streamOf(t, "", status, body, stop)
 }
 
-func streamOf(t *testing.T, field string, status int, body string, stop error) (names []string, meta ListMeta, err error) {
+func streamOf(
+	t *testing.T, field string, status int, body string, stop error,
+) (names []string, meta ListMeta, err error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Consul-Index", "42")
@@ -46,7 +48,8 @@ func TestStream(t *testing.T) {
 	t.Parallel()
 	names, meta, err := stream(t, 200, `[{"Name":"a","More":{"x":[1]}},{"Name":"b"}]`, nil)
 	want := ListMeta{Index: 42, Date: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
-	if err != nil || !slices.Equal(names, []string{"a", "b"}) || meta.Index != want.Index || !meta.Date.Equal(want.Date) {
+	if err != nil || !slices.Equal(names, []string{"a", "b"}) || meta.Index != want.Index ||
+		!meta.Date.Equal(want.Date) {
 		t.Errorf("names %v, meta %+v, %v", names, meta, err)
 	}
 	for _, empty := range []string{"[]", "null", " [ ] \n"} {
@@ -59,7 +62,8 @@ func TestStream(t *testing.T) {
 // An answer that is cut off is an error, not a shorter list.
 func TestStreamOfABrokenAnswer(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{"", "[", `[{"Name":"a"}`, `[{"Name":"a"},`, `{"Name":"a"}`, `[{"Name":"a"}}`, `[1]`, `"a"`} {
+	for _, body := range []string{"", "[", `[{"Name":"a"}`, `[{"Name":"a"},`,
+		`{"Name":"a"}`, `[{"Name":"a"}}`, `[1]`, `"a"`} {
 		if names, _, err := stream(t, 200, body, nil); err == nil {
 			t.Errorf("%s: names %v and no error", body, names)
 		}
@@ -77,7 +81,8 @@ func TestStreamOf(t *testing.T) {
 			t.Errorf("%s: names %v, meta %+v, %v", body, names, meta, err)
 		}
 	}
-	for _, body := range []string{"", "{", `{"Services"`, `{"Services":[{"Name":"a"}`, `{"Services":[{"Name":"a"}]`, `{"Services":{}}`, `{"Node":`, `[{"Name":"a"}]`, `"a"`} {
+	for _, body := range []string{"", "{", `{"Services"`, `{"Services":[{"Name":"a"}`,
+		`{"Services":[{"Name":"a"}]`, `{"Services":{}}`, `{"Node":`, `[{"Name":"a"}]`, `"a"`} {
 		if names, _, err := streamOf(t, "Services", 200, body, nil); err == nil {
 			t.Errorf("%s: names %v and no error", body, names)
 		}
@@ -105,9 +110,11 @@ func TestStreamPassesRefusalsOn(t *testing.T) {
 // Requests of other contexts are not touched.
 func TestStreamIsOneRequests(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(`[{"AccessorID":"a"}]`)) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(`[{"AccessorID":"a"}]`)) }))
 	defer server.Close()
-	entries, _, err := newClient(t, Options{Address: server.URL}).ACL().TokenList(new(api.QueryOptions).WithContext(context.Background()))
+	entries, _, err := newClient(t,
+		Options{Address: server.URL}).ACL().TokenList(new(api.QueryOptions).WithContext(context.Background()))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%d elements, %v", len(entries), err)
 	}

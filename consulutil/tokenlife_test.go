@@ -37,7 +37,9 @@ func TestLifeOfATokenIsByOurClock(t *testing.T) {
 			now := time.Now().Add(ahead)
 			end := now.Add(3 * time.Minute)
 			w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
-			json.NewEncoder(w).Encode(api.ACLToken{AccessorID: "a", SecretID: "s", CreateTime: now.Add(-2 * time.Minute), ExpirationTime: &end})
+			json.NewEncoder(w).Encode(
+				api.ACLToken{AccessorID: "a", SecretID: "s", CreateTime: now.Add(-2 * time.Minute),
+					ExpirationTime: &end})
 		}))
 		t.Cleanup(srv.Close)
 		token, err := ReadToken(t.Context(), newClient(t, Options{Address: srv.URL}), "s")

@@ -48,13 +48,15 @@ func TestOnlySentLoginsCountAsUnanswered(t *testing.T) {
 		options Options
 		want    bool
 	}{
-		"packets are dropped":             {t.Context(), Options{Address: "192.0.2.1:1", DialContext: hang, Timeout: 20 * time.Millisecond}, false},
+		"packets are dropped": {t.Context(),
+			Options{Address: "192.0.2.1:1", DialContext: hang, Timeout: 20 * time.Millisecond}, false},
 		"connection is refused":           {t.Context(), Options{Address: testkit.ClosedAddress(t)}, false},
 		"context has ended before":        {ended, Options{Address: closing.URL}, false},
 		"connection ends in TLS":          {t.Context(), Options{Address: "https://" + hangsUp(t)}, false},
 		"server answers":                  {t.Context(), Options{Address: faulty.URL}, false},
 		"connection ends after the login": {t.Context(), Options{Address: closing.URL}, true},
-		"answer does not come in time":    {t.Context(), Options{Address: slow.URL, Timeout: 50 * time.Millisecond}, true},
+		"answer does not come in time": {t.Context(), Options{Address: slow.URL, Timeout: 50 * time.Millisecond},
+			true},
 	} {
 		_, err := Login(c.ctx, newClient(t, c.options), LoginParams{Method: "iam", Bearer: "b"})
 		for c.options.Address == slow.URL && !isUnanswered(err) && c.options.Timeout < testkit.Patience {
@@ -97,7 +99,8 @@ func TestWrongCertificateOfALoginIsPermanent(t *testing.T) {
 	server.TLS = &tls.Config{}
 	server.StartTLS()
 	defer server.Close()
-	_, err := Login(t.Context(), newClient(t, Options{Address: server.URL, CAPEM: testkit.OtherCA}), LoginParams{Method: "iam", Bearer: "b"})
+	_, err := Login(t.Context(), newClient(t, Options{Address: server.URL, CAPEM: testkit.OtherCA}),
+		LoginParams{Method: "iam", Bearer: "b"})
 	if Classify(err) != retry.Permanent || isUnanswered(err) || !strings.Contains(err.Error(), "consulCACertFile") {
 		t.Errorf("class %v, unanswered %v: %v", Classify(err), isUnanswered(err), err)
 	}
@@ -116,7 +119,8 @@ func TestLateTokenIsReturned(t *testing.T) {
 	}))
 	defer server.Close()
 	s.Servers = func() (*api.Client, error) { return newClient(t, Options{Address: server.URL}), nil }
-	if token, err := s.Login(ctx, LoginParams{Method: "iam"}); !errors.Is(err, context.Canceled) || token.Secret != "secret-1" {
+	if token, err := s.Login(ctx, LoginParams{Method: "iam"}); !errors.Is(err, context.Canceled) ||
+		token.Secret != "secret-1" {
 		t.Errorf("token = %#v, %v", token, err)
 	}
 }

@@ -42,7 +42,8 @@ func TestNewClientWrap(t *testing.T) {
 // TestNewClientCAPEM: the text goes before a file of the environment.
 func TestNewClientCAPEM(t *testing.T) {
 	t.Setenv("CONSUL_CACERT", "/nonexistent/ca.pem")
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }))
+	server := httptest.NewTLSServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }))
 	t.Cleanup(server.Close)
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	if _, _, err := newClient(t, Options{Address: server.URL, CAPEM: ca}).ACL().TokenReadSelf(nil); err != nil {
