@@ -39,7 +39,7 @@ var errStale = errors.New("the status of the task was read too long ago: the nex
 // Apply deletes what the report's plan lists, and adds the results to the report. One
 // failure does not stop the others; the error joins them.
 func (c *Cleaner) Apply(ctx context.Context, r *Report) error {
-	d := deletions{Cleaner: c, report: r}
+	d := deletions{cleaner: c, report: r}
 	services := slices.IndexFunc(r.Delete, func(i Item) bool { return i.Kind != KindService })
 	if services < 0 {
 		services = len(r.Delete)
@@ -71,34 +71,34 @@ func each[T any](ctx context.Context, items []T, do func(context.Context, T)) {
 
 // deletions are those of one Apply.
 type deletions struct {
-	*Cleaner
-	mu     sync.Mutex
-	report *Report
+	cleaner *Cleaner
+	mu      sync.Mutex
+	report  *Report
 }
 
 // remove deletes a token or a service.
 func (d *deletions) remove(ctx context.Context, i Item) {
-	if d.now()-d.report.At > proofLife {
-		d.note(i, errStale)
+	if d.cleaner.now()-d.report.At > proofLife {
+		d.record(i, errStale)
 		return
 	}
 	var err error
 	switch i.Kind {
 	case KindToken:
-		err = consulutil.DeleteToken(ctx, d.Consul, i.Accessor, i.write(ctx))
+		err = consulutil.DeleteToken(ctx, d.cleaner.Consul, i.Accessor, i.write(ctx))
 	case KindService:
-		_, err = d.Consul.Catalog().Deregister(&api.CatalogDeregistration{
+		_, err = d.cleaner.Consul.Catalog().Deregister(&api.CatalogDeregistration{
 			Node: i.Node, ServiceID: i.Service, Namespace: i.Namespace, Partition: i.Partition,
 		}, i.write(ctx))
 		err = consulutil.Advise(consulutil.Needs(err, rights))
 	default:
 		err = fmt.Errorf("a plan cannot delete a %q", i.Kind)
 	}
-	d.note(i, err)
+	d.record(i, err)
 }
 
-// note adds the result of a deletion to the report and logs it.
-func (d *deletions) note(i Item, err error) {
+// record adds the result of a deletion to the report and logs it.
+func (d *deletions) record(i Item, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
@@ -113,11 +113,13 @@ func (d *deletions) note(i Item, err error) {
 	switch i.Kind {
 	case KindToken:
 		// Tests of hashicorp's Terraform modules wait for this text.
-		d.Log.Info("token deleted successfully", append(fields, logkey.Accessor, i.Accessor, logkey.AuthMethod, i.Method)...)
+		d.cleaner.Log.Info("token deleted successfully",
+			append(fields, logkey.Accessor, i.Accessor, logkey.AuthMethod, i.Method)...)
 	case KindService:
-		d.Log.Info("deregistered a dead task's service", append(fields, logkey.ServiceID, i.Service, logkey.Node, i.Node)...)
+		d.cleaner.Log.Info("deregistered a dead task's service",
+			append(fields, logkey.ServiceID, i.Service, logkey.Node, i.Node)...)
 	case KindNode:
-		d.Log.Info("deregistered a dead task's node", append(fields, logkey.Node, i.Node)...)
+		d.cleaner.Log.Info("deregistered a dead task's node", append(fields, logkey.Node, i.Node)...)
 	}
 }
 
@@ -131,14 +133,16 @@ type pendingNode struct {
 // addNodes adds the nodes from which a service was just deregistered, and drops those
 // that have waited for too long: Consul itself removes them later.
 func (d *deletions) addNodes() {
-	maps.DeleteFunc(d.nodes, func(_ string, w pendingNode) bool { return d.now()-w.since > nodePatience })
+	maps.DeleteFunc(d.cleaner.nodes,
+		func(_ string, w pendingNode) bool { return d.cleaner.now()-w.since > nodePatience })
 	for _, i := range d.report.Deleted {
 		// The cluster's own node stays for its next tasks, which have no agents.
-		if i.Kind == KindToken || i.Node == d.Cluster.ARN && i.Partition == d.Partition {
+		if i.Kind == KindToken || i.Node == d.cleaner.Cluster.ARN && i.Partition == d.cleaner.Partition {
 			continue
 		}
 		// Nodes are in partitions, not in namespaces.
-		d.nodes[nodeKey(i)] = pendingNode{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Reason: i.Reason, Evidence: i.Evidence}, d.now()}
+		d.cleaner.nodes[nodeKey(i)] = pendingNode{Item{Kind: KindNode, Task: i.Task, Node: i.Node,
+			Tenancy: Tenancy{Partition: i.Partition}, Reason: i.Reason, Evidence: i.Evidence}, d.cleaner.now()}
 	}
 }
 
@@ -150,7 +154,7 @@ func (d *deletions) node(ctx context.Context, w pendingNode) {
 	i := w.item
 	done, err := d.deregisterIfEmpty(ctx, &i)
 	if done || err != nil {
-		d.note(i, err)
+		d.record(i, err)
 	}
 }
 
@@ -162,11 +166,11 @@ func (d *deletions) deregisterIfEmpty(ctx context.Context, i *Item) (done bool, 
 	if i.Partition != "" {
 		read.Namespace = "*"
 	}
-	services, meta, err := d.Consul.Catalog().NodeServiceList(i.Node, read)
+	services, meta, err := d.cleaner.Consul.Catalog().NodeServiceList(i.Node, read)
 	if err := hidden(meta, err); err != nil {
 		return false, fmt.Errorf("read services of node: %w", err)
 	}
-	checks, meta, err := d.Consul.Health().Node(i.Node, read)
+	checks, meta, err := d.cleaner.Consul.Health().Node(i.Node, read)
 	if err := hidden(meta, err); err != nil {
 		return false, fmt.Errorf("read checks of node: %w", err)
 	}
@@ -179,7 +183,8 @@ func (d *deletions) deregisterIfEmpty(ctx context.Context, i *Item) (done bool, 
 	}
 	i.Evidence += "; the node has no services, and its serfHealth check is critical"
 	// Not by its name alone: another node may have taken it.
-	err = consulutil.RemoveNode(d.Consul, services.Node, (&api.QueryOptions{Partition: i.Partition}).WithContext(ctx), checks[0])
+	err = consulutil.RemoveNode(d.cleaner.Consul, services.Node,
+		(&api.QueryOptions{Partition: i.Partition}).WithContext(ctx), checks[0])
 	switch {
 	case errors.Is(err, consulutil.ErrNodeChanged):
 		return false, nil // the next pass reads it again
@@ -193,7 +198,7 @@ func (d *deletions) deregisterIfEmpty(ctx context.Context, i *Item) (done bool, 
 func (d *deletions) forget(i *Item) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.nodes, nodeKey(*i))
+	delete(d.cleaner.nodes, nodeKey(*i))
 }
 
 // isAbandoned reports whether a node has nothing but a serf check that has failed. A

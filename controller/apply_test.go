@@ -70,15 +70,18 @@ func TestInterruptedApplyReportsItsChanges(t *testing.T) {
 				c.Log = hclog.New(&hclog.LoggerOptions{Output: &log})
 				r := Report{Plan: Plan{Delete: []Item{
 					{Kind: KindService, Task: task1, Node: "a", Service: "web-" + task1, Evidence: "proof"},
-					{Kind: KindService, Task: task1, Node: "a", Service: "web-" + task1 + "-sidecar-proxy", Evidence: "proof"},
+					{Kind: KindService, Task: task1, Node: "a", Service: "web-" + task1 + "-sidecar-proxy",
+						Evidence: "proof"},
 					{Kind: KindToken, Task: task1, Accessor: "never started", Evidence: "proof"},
 				}}}
 				start := time.Now()
 				if err := c.Apply(ctx, &r); err == nil || time.Since(start) != tc.took {
 					t.Errorf("%v after %s, want %s", err, time.Since(start), tc.took)
 				}
-				if logged := strings.Count(log.String(), "evidence=proof"); logged != tc.gone || len(r.Deleted) != tc.gone || len(r.Failed) != tc.unknown {
-					t.Errorf("%d logged, %d deleted, %d failed, want %d, %d, %d", logged, len(r.Deleted), len(r.Failed), tc.gone, tc.gone, tc.unknown)
+				if logged := strings.Count(log.String(), "evidence=proof"); logged != tc.gone ||
+					len(r.Deleted) != tc.gone || len(r.Failed) != tc.unknown {
+					t.Errorf("%d logged, %d deleted, %d failed, want %d, %d, %d",
+						logged, len(r.Deleted), len(r.Failed), tc.gone, tc.gone, tc.unknown)
 				}
 			})
 		})

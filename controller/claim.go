@@ -22,8 +22,8 @@ type Leftovers struct {
 	ClusterNode bool
 }
 
-// Place is where something is in Consul Enterprise; both are empty otherwise.
-type Place struct {
+// Tenancy is where something is in Consul Enterprise; both are empty otherwise.
+type Tenancy struct {
 	Partition string `json:"partition,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 }
@@ -34,16 +34,16 @@ type Token struct {
 	// Created is by the clock of Consul's servers.
 	Created time.Time
 	// Sure is false when the login also matches another cluster of the same name.
-	Sure  bool
-	Place Place
+	Sure    bool
+	Tenancy Tenancy
 }
 
 // Service is an instance of a task's service or its proxy.
 type Service struct {
 	Node, ID, Task string
 	// Sure is false when the task's ARN does not name the cluster.
-	Sure  bool
-	Place Place
+	Sure    bool
+	Tenancy Tenancy
 }
 
 // tokenEntry is the part of a token in the list that clean-up reads.

@@ -44,7 +44,7 @@ type Cleaner struct {
 	CleanerOptions
 	limits     limits
 	started    time.Time
-	cache      map[Place]cache
+	cache      map[Tenancy]cache
 	memory     memory
 	namespaces namespaces
 	nodes      map[string]pendingNode // guarded by deletions.mu during Apply
@@ -54,7 +54,8 @@ type Cleaner struct {
 // NewCleaner returns a Cleaner that has observed nothing.
 func NewCleaner(o CleanerOptions) *Cleaner {
 	return &Cleaner{
-		CleanerOptions: o, limits: defaultLimits(), started: time.Now(), cache: map[Place]cache{}, nodes: map[string]pendingNode{},
+		CleanerOptions: o, limits: defaultLimits(), started: time.Now(), cache: map[Tenancy]cache{},
+		nodes:      map[string]pendingNode{},
 		namespaces: namespaces{tasks: map[string]string{}, untagged: map[string]time.Time{}},
 	}
 }

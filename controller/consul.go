@@ -40,7 +40,7 @@ func hidden(meta *api.QueryMeta, err error) error {
 	return errors.New("results are filtered by ACLs: " + consulutil.Allow(rights))
 }
 
-// cache is the last state read from a place.
+// cache is the last state read from a tenancy.
 type cache struct {
 	tokens   list[Token]
 	services list[Service]
@@ -62,13 +62,13 @@ func (l list[T]) fresh(index uint64, now time.Duration) bool {
 	return index != 0 && index == l.index && now-l.at < reread
 }
 
-// readConsul reads tokens and services of all places. What could be read is in
+// readConsul reads tokens and services of all tenancies. What could be read is in
 // the snapshot, beside an error.
 func (c *Cleaner) readConsul(ctx context.Context, r *Report) (*snapshot, error) {
 	s := &snapshot{}
-	places, err := c.places(ctx)
+	tenancies, err := c.tenancies(ctx)
 	errs := []error{err}
-	for _, p := range places {
+	for _, p := range tenancies {
 		s.ConsulAt = c.now()
 		tokens, at, err := c.readTokens(ctx, p, c.cache[p].tokens)
 		services, servicesErr := c.readServices(ctx, p, r, c.cache[p].services)
@@ -89,38 +89,39 @@ func (c *Cleaner) readConsul(ctx context.Context, r *Report) (*snapshot, error) 
 	return s, errors.Join(errs...)
 }
 
-// places returns the namespaces of the partition, or the one place of the community
+// tenancies returns the namespaces of the partition, or the one tenancy of the community
 // server.
-func (c *Cleaner) places(ctx context.Context) ([]Place, error) {
+func (c *Cleaner) tenancies(ctx context.Context) ([]Tenancy, error) {
 	if c.Partition == "" {
-		return []Place{{}}, nil
+		return []Tenancy{{}}, nil
 	}
 	namespaces, _, err := c.Consul.Namespaces().List((&api.QueryOptions{Partition: c.Partition}).WithContext(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("list namespaces of partition %q: %w", c.Partition, err)
 	}
-	var places []Place
+	var tenancies []Tenancy
 	for _, n := range namespaces {
-		places = append(places, Place{Partition: c.Partition, Namespace: n.Name})
+		tenancies = append(tenancies, Tenancy{Partition: c.Partition, Namespace: n.Name})
 	}
-	return places, nil
+	return tenancies, nil
 }
 
-// read returns the options of a request at a place, to go with a context.
-func (p Place) read() *api.QueryOptions {
+// read returns the options of a request at a tenancy, to go with a context.
+func (p Tenancy) read() *api.QueryOptions {
 	return &api.QueryOptions{Partition: p.Partition, Namespace: p.Namespace}
 }
 
 // write returns the options of a write.
-func (p Place) write(ctx context.Context) *api.WriteOptions {
+func (p Tenancy) write(ctx context.Context) *api.WriteOptions {
 	return (&api.WriteOptions{Partition: p.Partition, Namespace: p.Namespace}).WithContext(ctx)
 }
 
 // readTokens reads the tokens of our auth methods, or returns the old list if none has
 // changed, and Consul's time of the answer. On an error the list is empty.
-func (c *Cleaner) readTokens(ctx context.Context, p Place, old list[Token]) (list[Token], time.Time, error) {
+func (c *Cleaner) readTokens(ctx context.Context, p Tenancy, old list[Token]) (list[Token], time.Time, error) {
 	var probe consulutil.ListMeta
-	err := c.listTokens(consulutil.Stream(ctx, &probe, func(struct{}) error { return nil }), p, api.ACLTokenFilterOptions{Policy: noPolicy})
+	err := c.listTokens(consulutil.Stream(ctx, &probe, func(struct{}) error { return nil }), p,
+		api.ACLTokenFilterOptions{Policy: noPolicy})
 	if consulutil.ACLsDisabled(err) {
 		return list[Token]{}, time.Time{}, nil
 	}
@@ -136,7 +137,7 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, old list[Token]) (lis
 		var meta consulutil.ListMeta
 		err = c.listTokens(consulutil.Stream(ctx, &meta, func(e tokenEntry) error {
 			if t, ok := c.Leftovers.token(e, c.Cluster); ok {
-				t.Place = p
+				t.Tenancy = p
 				read.ours = append(read.ours, t)
 			} else if c.Leftovers.foreign(e, c.Cluster) {
 				read.foreign++
@@ -156,12 +157,12 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, old list[Token]) (lis
 // controlled returns the clusters, by ARN and by name, of which a controller has a record in our
 // auth methods; nil if that could not be read.
 func (c *Cleaner) controlled(ctx context.Context) map[string]bool {
-	known, place := map[string]bool{}, Place{Partition: c.Partition}
+	known, tenancy := map[string]bool{}, Tenancy{Partition: c.Partition}
 	if c.Partition != "" {
-		place.Namespace = defaultName
+		tenancy.Namespace = defaultName
 	}
 	for _, method := range c.Leftovers.Methods {
-		rules, _, err := c.Consul.ACL().BindingRuleList(method, place.read().WithContext(ctx))
+		rules, _, err := c.Consul.ACL().BindingRuleList(method, tenancy.read().WithContext(ctx))
 		if err != nil {
 			return nil
 		}
@@ -179,12 +180,13 @@ func (c *Cleaner) warnUnclaimed(tokens list[Token]) {
 		return
 	}
 	c.warned = true
-	c.Log.Warn("tokens name clusters without a controller, and no controller deletes them", logkey.Tokens, tokens.unclaimed, logkey.Accessor, tokens.example)
+	c.Log.Warn("tokens name clusters without a controller, and no controller deletes them",
+		logkey.Tokens, tokens.unclaimed, logkey.Accessor, tokens.example)
 }
 
 // filters select the tokens of our auth methods. In a namespace it is that of all
 // tokens: the methods are in another one, which the API client cannot express.
-func (c *Cleaner) filters(p Place) (filters []api.ACLTokenFilterOptions) {
+func (c *Cleaner) filters(p Tenancy) (filters []api.ACLTokenFilterOptions) {
 	if p.Namespace != "" {
 		return []api.ACLTokenFilterOptions{{}}
 	}
@@ -194,7 +196,7 @@ func (c *Cleaner) filters(p Place) (filters []api.ACLTokenFilterOptions) {
 	return filters
 }
 
-func (c *Cleaner) listTokens(ctx context.Context, p Place, filter api.ACLTokenFilterOptions) error {
+func (c *Cleaner) listTokens(ctx context.Context, p Tenancy, filter api.ACLTokenFilterOptions) error {
 	_, _, err := c.Consul.ACL().TokenListFiltered(filter, p.read().WithContext(ctx))
 	return err
 }
@@ -202,7 +204,7 @@ func (c *Cleaner) listTokens(ctx context.Context, p Place, filter api.ACLTokenFi
 // readServices reads the instances of all services that consul-ecs registered, or returns
 // the old list if no service has changed. A service that could not be read is missing in
 // the list, which is read again by the next pass.
-func (c *Cleaner) readServices(ctx context.Context, p Place, r *Report, old list[Service]) (list[Service], error) {
+func (c *Cleaner) readServices(ctx context.Context, p Tenancy, r *Report, old list[Service]) (list[Service], error) {
 	if c.Leftovers.ClusterNode {
 		return c.readNode(ctx, p, r, old)
 	}
@@ -242,26 +244,29 @@ func (c *Cleaner) readServices(ctx context.Context, p Place, r *Report, old list
 }
 
 // readService reads the instances of one service.
-func (c *Cleaner) readService(ctx context.Context, p Place, name, filter string) (ours []Service, foreign int, err error) {
+func (c *Cleaner) readService(
+	ctx context.Context, p Tenancy, name, filter string,
+) (ours []Service, foreign int, err error) {
 	options := p.read()
 	options.Filter = filter
 	var meta consulutil.ListMeta
-	_, answer, err := c.Consul.Catalog().Service(name, "", options.WithContext(consulutil.Stream(ctx, &meta, func(e serviceEntry) error {
-		if s, ok := c.Leftovers.service(e, c.Cluster); ok {
-			s.Place = p
-			ours = append(ours, s)
-		} else if e.foreign(c.Cluster) {
-			foreign++
-		}
-		return nil
-	})))
+	_, answer, err := c.Consul.Catalog().Service(name, "",
+		options.WithContext(consulutil.Stream(ctx, &meta, func(e serviceEntry) error {
+			if s, ok := c.Leftovers.service(e, c.Cluster); ok {
+				s.Tenancy = p
+				ours = append(ours, s)
+			} else if e.foreign(c.Cluster) {
+				foreign++
+			}
+			return nil
+		})))
 	return ours, foreign, hidden(answer, err)
 }
 
 // readNode reads the services on the cluster's node, or returns the old list if nothing on
 // it has changed. A blocking query would answer with all of them at its end, changed
 // or not; the index of a list without any costs next to nothing.
-func (c *Cleaner) readNode(ctx context.Context, p Place, r *Report, old list[Service]) (list[Service], error) {
+func (c *Cleaner) readNode(ctx context.Context, p Tenancy, r *Report, old list[Service]) (list[Service], error) {
 	node, none, read := c.Cluster.ARN, p.read(), list[Service]{at: c.now()}
 	none.Filter = `ID == ""`
 	known, meta, err := c.Consul.Catalog().NodeServiceList(node, none.WithContext(ctx))
@@ -273,16 +278,17 @@ func (c *Cleaner) readNode(ctx context.Context, p Place, r *Report, old list[Ser
 		read.index = meta.LastIndex
 		all, streamed := p.read(), consulutil.ListMeta{}
 		all.Filter = fmt.Sprintf("Meta[%q] == %q", config.MetaSource, config.SourceValue)
-		_, meta, err = c.Consul.Catalog().NodeServiceList(node, all.WithContext(consulutil.StreamOf(ctx, &streamed, "Services", func(e nodeService) error {
-			entry := serviceEntry{Node: node, ServiceID: e.ID, ServiceMeta: e.Meta}
-			if s, ok := c.Leftovers.service(entry, c.Cluster); ok && e.Meta[config.MetaTaskID] == s.Task {
-				s.Place = p
-				read.ours = append(read.ours, s)
-			} else if entry.foreign(c.Cluster) {
-				read.foreign++
-			}
-			return nil
-		})))
+		_, meta, err = c.Consul.Catalog().NodeServiceList(node,
+			all.WithContext(consulutil.StreamOf(ctx, &streamed, "Services", func(e nodeService) error {
+				entry := serviceEntry{Node: node, ServiceID: e.ID, ServiceMeta: e.Meta}
+				if s, ok := c.Leftovers.service(entry, c.Cluster); ok && e.Meta[config.MetaTaskID] == s.Task {
+					s.Tenancy = p
+					read.ours = append(read.ours, s)
+				} else if entry.foreign(c.Cluster) {
+					read.foreign++
+				}
+				return nil
+			})))
 		err = hidden(meta, err)
 	}
 	if err != nil {

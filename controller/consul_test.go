@@ -220,7 +220,8 @@ func TestNodeThatReturns(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]*api.CatalogRegistration{
 		"agent": {Node: "back-agent", Address: "10.0.0.1", SkipNodeUpdate: true,
-			Check: &api.AgentCheck{Node: "back-agent", CheckID: "serfHealth", Name: "Serf Health Status", Status: api.HealthPassing}},
+			Check: &api.AgentCheck{Node: "back-agent", CheckID: "serfHealth",
+				Name: "Serf Health Status", Status: api.HealthPassing}},
 		"node": {Node: "back-node", Address: "10.0.0.2"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -155,7 +155,8 @@ func (c *Controller) keepSetUp(ctx context.Context, due <-chan struct{}) error {
 			if cause != err.Error() || now.Sub(reported) >= setupReminder {
 				cause, reported, log = err.Error(), now, c.Log.Error
 			}
-			log("setup failed, trying again", logkey.Attempt, failures, logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
+			log("setup failed, trying again", logkey.Attempt, failures, logkey.RetryIn, pause.Round(time.Millisecond),
+				logkey.Error, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -202,8 +203,9 @@ func (c *Controller) onePass(ctx context.Context, pause time.Duration) (next tim
 func (c *Controller) report(r Report, err error, took, next time.Duration) {
 	now := time.Now()
 	c.Metrics.pass(r, err, took, next, now)
-	args := []any{logkey.Tasks, r.Running, logkey.Tokens, r.Tokens, logkey.Services, r.Services, logkey.Deleted, len(r.Deleted),
-		logkey.Failed, len(r.Failed), logkey.Elapsed, took.Round(time.Millisecond), logkey.Next, next.Round(time.Millisecond)}
+	args := []any{logkey.Tasks, r.Running, logkey.Tokens, r.Tokens, logkey.Services, r.Services,
+		logkey.Deleted, len(r.Deleted), logkey.Failed, len(r.Failed),
+		logkey.Elapsed, took.Round(time.Millisecond), logkey.Next, next.Round(time.Millisecond)}
 	switch {
 	case err != nil:
 		c.Log.Error("pass failed", append(args, logkey.Error, err)...)

@@ -350,7 +350,8 @@ func TestLostLeadership(t *testing.T) {
 		if err := w.runFor(10 * time.Minute); err != nil {
 			t.Errorf("got %v", err)
 		}
-		if terms != 2 || w.forgotten != 2 || len(w.setups) != 2 || w.setups[1] != time.Minute || w.logged("[WARN]  leadership lost") != 1 {
+		if terms != 2 || w.forgotten != 2 || len(w.setups) != 2 || w.setups[1] != time.Minute ||
+			w.logged("[WARN]  leadership lost") != 1 {
 			t.Errorf("%d terms, setups at %v", terms, w.setups)
 		}
 	})
@@ -368,7 +369,8 @@ func TestConsulAwayForTheLock(t *testing.T) {
 			}
 			return lead(ctx)
 		}
-		if err := w.runFor(time.Hour); err != nil || len(w.passes) == 0 || w.logged("leadership failed, retrying") == 0 {
+		if err := w.runFor(time.Hour); err != nil || len(w.passes) == 0 ||
+			w.logged("leadership failed, retrying") == 0 {
 			t.Errorf("got %v, %d passes after %d attempts", err, len(w.passes), attempts)
 		}
 	})

@@ -23,10 +23,12 @@ func (e *enterprise) RoundTrip(r *http.Request) (*http.Response, error) {
 	e.seen = append(e.seen, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/v1")+" "+q.Get("partition")+"/"+q.Get("ns"))
 	e.mu.Unlock()
 	if r.URL.Path == "/v1/namespaces" {
-		return e.answer(r, http.StatusOK, []map[string]string{{"Name": "default", "Partition": "edge"}, {"Name": "shop", "Partition": "edge"}}), nil
+		return e.answer(r, http.StatusOK,
+			[]map[string]string{{"Name": "default", "Partition": "edge"}, {"Name": "shop", "Partition": "edge"}}), nil
 	}
 	if ns := q.Get("ns"); r.Method == http.MethodGet && ns == "default" { // all is in the other
-		return e.answer(r, http.StatusOK, map[bool]any{true: []any{}, false: map[string]any{}}[strings.HasPrefix(r.URL.Path, "/v1/acl/")]), nil
+		return e.answer(r, http.StatusOK,
+			map[bool]any{true: []any{}, false: map[string]any{}}[strings.HasPrefix(r.URL.Path, "/v1/acl/")]), nil
 	}
 	return e.fakeConsul.RoundTrip(r)
 }
@@ -45,7 +47,7 @@ func TestEnterpriseNamespaces(t *testing.T) {
 	if err != nil || len(r.Deleted) != 5 {
 		t.Fatalf("report %+v, %v", r, err)
 	}
-	if r.Deleted[0].Place != (Place{Partition: "edge", Namespace: "shop"}) {
+	if r.Deleted[0].Tenancy != (Tenancy{Partition: "edge", Namespace: "shop"}) {
 		t.Errorf("deleted %+v", r.Deleted[0])
 	}
 	slices.Sort(consul.seen)
@@ -59,8 +61,10 @@ func TestEnterpriseNamespaces(t *testing.T) {
 	want := []string{
 		"DELETE /acl/token/" + tokens[0] + " edge/shop", "DELETE /acl/token/" + tokens[1] + " edge/shop",
 		"GET /acl/binding-rules edge/default", "GET /acl/binding-rules edge/default",
-		"GET /acl/binding-rules edge/default", "GET /acl/binding-rules edge/default", // of two methods, for each namespace
-		"GET /acl/tokens edge/default", "GET /acl/tokens edge/default", "GET /acl/tokens edge/shop", "GET /acl/tokens edge/shop",
+		// of two methods, for each namespace
+		"GET /acl/binding-rules edge/default", "GET /acl/binding-rules edge/default",
+		"GET /acl/tokens edge/default", "GET /acl/tokens edge/default",
+		"GET /acl/tokens edge/shop", "GET /acl/tokens edge/shop",
 		"GET /catalog/node-services/node-" + task1 + " edge/*",
 		"GET /catalog/service/web edge/shop", "GET /catalog/service/web-sidecar-proxy edge/shop",
 		"GET /catalog/services edge/default", "GET /catalog/services edge/shop",
@@ -79,16 +83,19 @@ func TestEnterpriseClusterNode(t *testing.T) {
 	ecs := &fakeECS{}
 	ecs.stop(task1)
 	consul := &enterprise{fakeConsul: populated(t, []string{task1})}
-	consul.register(clusterARN, "api", "api-"+task1, map[string]string{"source": "consul-ecs", "task-id": task1, "task-arn": shop(t).TaskARN(task1)})
+	consul.register(clusterARN, "api", "api-"+task1,
+		map[string]string{"source": "consul-ecs", "task-id": task1, "task-arn": shop(t).TaskARN(task1)})
 	c := inMemory(t, consul, ecs)
 	c.Partition, c.Leftovers.ClusterNode = "edge", true
 	r, err := once(t, c)
-	if err != nil || len(r.Deleted) != 3 || r.Deleted[0].Place != (Place{Partition: "edge", Namespace: "shop"}) {
+	if err != nil || len(r.Deleted) != 3 || r.Deleted[0].Tenancy != (Tenancy{Partition: "edge", Namespace: "shop"}) {
 		t.Fatalf("report %+v, %v", r, err)
 	}
 	want := []string{
-		"GET /catalog/node-services/" + clusterARN + " edge/default", "GET /catalog/node-services/" + clusterARN + " edge/default",
-		"GET /catalog/node-services/" + clusterARN + " edge/shop", "GET /catalog/node-services/" + clusterARN + " edge/shop",
+		"GET /catalog/node-services/" + clusterARN + " edge/default",
+		"GET /catalog/node-services/" + clusterARN + " edge/default",
+		"GET /catalog/node-services/" + clusterARN + " edge/shop",
+		"GET /catalog/node-services/" + clusterARN + " edge/shop",
 		"GET /namespaces edge/", "PUT /catalog/deregister edge/shop",
 	}
 	got := slices.DeleteFunc(consul.seen, func(s string) bool { return strings.Contains(s, " /acl/") })

@@ -39,7 +39,8 @@ type fakeService struct {
 }
 
 func newFakeConsul() *fakeConsul {
-	return &fakeConsul{index: 1, tokens: map[string]tokenEntry{}, services: map[string]fakeService{}, nodes: map[string]string{}}
+	return &fakeConsul{index: 1, tokens: map[string]tokenEntry{}, services: map[string]fakeService{},
+		nodes: map[string]string{}}
 }
 
 // now returns Consul's clock.
@@ -49,7 +50,8 @@ func (f *fakeConsul) now() time.Time { return time.Now().Add(f.offset) }
 func (f *fakeConsul) login(method, description string) string {
 	f.index++
 	accessor := fmt.Sprintf("token-%d", f.index)
-	f.tokens[accessor] = tokenEntry{AccessorID: accessor, Description: description, AuthMethod: method, CreateTime: f.now()}
+	f.tokens[accessor] = tokenEntry{AccessorID: accessor, Description: description, AuthMethod: method,
+		CreateTime: f.now()}
 	return accessor
 }
 
@@ -111,7 +113,8 @@ func (f *fakeConsul) remove(kind, id string, do func()) {
 // txn removes a node unless it has changed.
 func (f *fakeConsul) txn(r *http.Request, serf api.HealthCheck, node api.Node) *http.Response {
 	if f.nodes[node.Node] == "" || serf.ModifyIndex != serfIndex(f.nodes[node.Node]) || node.ModifyIndex != 1 {
-		return f.answer(r, http.StatusConflict, api.TxnResponse{Errors: api.TxnErrors{{What: "failed, index is stale"}}})
+		return f.answer(r, http.StatusConflict,
+			api.TxnResponse{Errors: api.TxnErrors{{What: "failed, index is stale"}}})
 	}
 	f.remove("node", node.Node, func() {
 		delete(f.nodes, node.Node)
@@ -164,7 +167,8 @@ func (f *fakeConsul) read(path string, r *http.Request) any {
 	}
 	switch {
 	case kind == "health/node" && f.nodes[name] != "":
-		return []map[string]any{{"Node": name, "CheckID": "serfHealth", "Status": f.nodes[name], "ModifyIndex": serfIndex(f.nodes[name])}}
+		return []map[string]any{{"Node": name, "CheckID": "serfHealth",
+			"Status": f.nodes[name], "ModifyIndex": serfIndex(f.nodes[name])}}
 	case kind == "health/node":
 		return []any{}
 	case kind == "catalog/node-services" && f.nodes[name] == "":

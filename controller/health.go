@@ -58,7 +58,8 @@ func (h *health) check(now time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if since := now.Sub(h.last); since > h.limit {
-		return fmt.Errorf("no successful pass, or as a standby no answer from Consul, for %s (limit %s); see the log", since.Round(time.Second), h.limit.Round(time.Second))
+		return fmt.Errorf("no successful pass, or as a standby no answer from Consul, for %s (limit %s); see the log",
+			since.Round(time.Second), h.limit.Round(time.Second))
 	}
 	if since := now.Sub(h.setupSince); h.setupFails && since > setupLimit {
 		return fmt.Errorf("setup has failed for %s; see the log", since.Round(time.Second))

@@ -240,7 +240,8 @@ func TestMetrics(t *testing.T) {
 			switch n {
 			case 1:
 				return Report{
-					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Unclaimed: 3, Failed: make([]Failed, 1), AWS: awsutil.CallCounts{Calls: 3, Throttles: 1},
+					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Unclaimed: 3, Failed: make([]Failed, 1),
+					AWS:     awsutil.CallCounts{Calls: 3, Throttles: 1},
 					Plan:    Plan{Kept: []RetainedTask{{Reason: KeepMissingYoung}}},
 					Deleted: append(deleted("token", "stopped", 4), deleted("service", "missing", 2)...),
 				}, nil
@@ -249,7 +250,8 @@ func TestMetrics(t *testing.T) {
 			}
 			compare(t, w.Controller, leading)
 			<-ctx.Done() // leadership ends during deletions
-			return Report{Failed: make([]Failed, 1), AWS: awsutil.CallCounts{Calls: 1}, Deleted: deleted("token", "stopped", 1)}, ctx.Err()
+			return Report{Failed: make([]Failed, 1), AWS: awsutil.CallCounts{Calls: 1},
+				Deleted: deleted("token", "stopped", 1)}, ctx.Err()
 		}
 		w.runFor(5 * time.Minute)
 		if len(w.passes) != 3 {
@@ -269,7 +271,8 @@ func TestMetrics(t *testing.T) {
 			{"aws_calls_total", 5, nil},
 			{"passes_total", 1, []string{"error"}},
 		})
-		if got, begin := value(t, w.Controller, "last_success_timestamp_seconds"), float64(w.start.Unix()); got < begin+2 || got > begin+4 {
+		if got, begin := value(t, w.Controller, "last_success_timestamp_seconds"),
+			float64(w.start.Unix()); got < begin+2 || got > begin+4 {
 			t.Errorf("last success %v, started at %v", got, begin)
 		}
 	})
@@ -290,7 +293,8 @@ func TestReasonHasOneName(t *testing.T) {
 	c.Metrics.count(r)
 	c.Metrics.pass(r, nil, 0, 0, time.Now())
 	_, metrics := get(c, "/metrics")
-	for _, want := range []string{`kept_tasks{reason="missing_young"} 1`, `deletions_total{kind="token",reason="stopped"} 1`, `"reason":"missing_young"`, `"reason":"stopped"`} {
+	for _, want := range []string{`kept_tasks{reason="missing_young"} 1`,
+		`deletions_total{kind="token",reason="stopped"} 1`, `"reason":"missing_young"`, `"reason":"stopped"`} {
 		if !strings.Contains(metrics+string(text), want) {
 			t.Errorf("no %s in\n%s%s", want, metrics, text)
 		}

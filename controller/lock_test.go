@@ -19,7 +19,8 @@ import (
 
 func newLock(t *testing.T, consul consulutil.Options, cluster, partition string) *consulutil.Lock {
 	t.Helper()
-	l, err := NewLock(consulutil.LockOptions{Consul: consul, Log: hclog.New(&hclog.LoggerOptions{Output: t.Output()})}, cluster, partition, "")
+	l, err := NewLock(consulutil.LockOptions{Consul: consul, Log: hclog.New(&hclog.LoggerOptions{Output: t.Output()})},
+		cluster, partition, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,13 +33,16 @@ func standbyIgnored(string) error { return nil }
 func TestLockKey(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:ecs:us-west-2:111122223333:cluster/mesh"
-	if got, want := LockKey(arn, "", ""), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/leader"; got != want {
+	if got, want := LockKey(arn, "", ""),
+		"consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/leader"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := LockKey(arn, "team", ""), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/team/leader"; got != want {
+	if got, want := LockKey(arn, "team", ""),
+		"consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/team/leader"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := LockKey(arn, "team", "agentless"), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/team/agentless/leader"; got != want {
+	if got, want := LockKey(arn, "team", "agentless"),
+		"consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/team/agentless/leader"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -105,7 +109,8 @@ func TestLeadershipInAPartition(t *testing.T) {
 	server := require(t)
 	l := newLock(t, consulutil.Options{Address: server.HTTPAddr, Token: server.Token}, testkit.UniqueCluster(t), "team")
 	err := l.Lead(t.Context(), standbyIgnored, nil)
-	if err == nil || !strings.Contains(err.Error(), "leave out -partitions-enabled") || consulutil.Classify(err) != retry.Permanent {
+	if err == nil || !strings.Contains(err.Error(), "leave out -partitions-enabled") ||
+		consulutil.Classify(err) != retry.Permanent {
 		t.Errorf("got %v", err)
 	}
 }

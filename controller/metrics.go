@@ -30,25 +30,31 @@ func NewMetrics(version string) *Metrics {
 	gauge, counter := m.set.Gauge, m.set.Counter
 	gauge("build_info", "1, with the program's version.", "version").Set(1, version)
 	m.leader = gauge("leader", "1 while this controller leads, else 0.")
-	m.lastSuccess = gauge("last_success_timestamp_seconds", "When the last pass succeeded, Unix time; 0 before the first.")
+	m.lastSuccess = gauge("last_success_timestamp_seconds",
+		"When the last pass succeeded, Unix time; 0 before the first.")
 	m.interval = gauge("interval_seconds", "The pause before the next pass.")
 	m.duration = m.set.Histogram("pass_duration_seconds", "How long passes take.", 0.1, 0.3, 1, 3, 10, 30, 60, 120, 300)
 	m.passes = counter("passes_total", "Passes, by result: ok or error.", "result")
 	m.tasks = gauge("tasks", "Running tasks of the cluster, by ECS.")
 	m.tokens = gauge("tokens", "ACL tokens of the cluster's tasks.")
 	m.services = gauge("services", "Service instances of the cluster's tasks.")
-	m.foreign = gauge("foreign", "Tokens and services that look like those of this cluster's tasks but cannot be interpreted; they are kept.")
-	m.unclaimed = gauge("unclaimed_tokens", "Tokens of the auth methods that name clusters of which no controller has a record; they are kept.")
+	m.foreign = gauge("foreign",
+		"Tokens and services that look like those of this cluster's tasks but cannot be interpreted; they are kept.")
+	m.unclaimed = gauge("unclaimed_tokens",
+		"Tokens of the auth methods that name clusters of which no controller has a record; they are kept.")
 	m.kept = gauge("kept_tasks", "Tasks that are not running and whose leftovers are kept, by reason.", "reason")
-	m.deletions = counter("deletions_total", "What was deleted, by kind and by the reason that proved it.", "kind", "reason")
+	m.deletions = counter("deletions_total", "What was deleted, by kind and by the reason that proved it.",
+		"kind", "reason")
 	m.failures = counter("deletion_failures_total", "Deletions that failed; the next pass retries them.")
 	m.setupChanges = counter("setup_changes_total", "Objects in Consul that setup created or corrected.")
 	m.setupErrors = counter("setup_errors_total", "Attempts of setup that failed.")
-	m.setupFailing = gauge("setup_failing", "1 while the leader's last setup failed: tasks may be unable to log in; else 0.")
+	m.setupFailing = gauge("setup_failing",
+		"1 while the leader's last setup failed: tasks may be unable to log in; else 0.")
 	m.awsCalls = counter("aws_calls_total", "Calls of the ECS API, retries included.")
 	m.throttles = counter("aws_throttles_total", "Calls of the ECS API that AWS refused because there were too many.")
 	m.consulRequests = counter("consul_requests_total", "Requests to Consul, by kind: read or write.", "kind")
-	m.consulErrors = counter("consul_errors_total", "Requests to Consul without an answer, or with a status of 400 or more except 404.")
+	m.consulErrors = counter("consul_errors_total",
+		"Requests to Consul without an answer, or with a status of 400 or more except 404.")
 	for _, result := range []string{"ok", "error"} {
 		m.passes.Add(0, result)
 	}
@@ -77,7 +83,8 @@ func (c countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	c.consulRequests.Add(1, kind)
 	resp, err := c.next.RoundTrip(r)
-	if err != nil && r.Context().Err() == nil || err == nil && resp.StatusCode >= 400 && resp.StatusCode != http.StatusNotFound {
+	if err != nil && r.Context().Err() == nil ||
+		err == nil && resp.StatusCode >= 400 && resp.StatusCode != http.StatusNotFound {
 		c.consulErrors.Add(1)
 	}
 	return resp, err
@@ -95,7 +102,8 @@ func (m *Metrics) setup(changed int, err error) {
 // resetLeaderGauges zeroes the gauges of a leader, so that sums over all controllers
 // of a cluster do not count them twice.
 func (m *Metrics) resetLeaderGauges() {
-	for _, v := range []*metrics.Value{m.leader, m.interval, m.setupFailing, m.tasks, m.tokens, m.services, m.foreign, m.unclaimed} {
+	for _, v := range []*metrics.Value{m.leader, m.interval, m.setupFailing, m.tasks, m.tokens, m.services, m.foreign,
+		m.unclaimed} {
 		v.Set(0)
 	}
 	m.kept.Replace(nil)

@@ -18,7 +18,8 @@ import (
 
 var (
 	modelSeed  = flag.Uint64("seed", 0, "replay one schedule of TestModel")
-	modelSeeds = flag.Int("seeds", 0, "how many schedules TestModel runs; 0 is as many as fit into its time, 10000 at most")
+	modelSeeds = flag.Int("seeds", 0,
+		"how many schedules TestModel runs; 0 is as many as fit into its time, 10000 at most")
 )
 
 // modelSeconds is how long TestModel may take, and modelMost how many schedules it runs.
@@ -151,7 +152,8 @@ func (m *model) note(format string, args ...any) {
 }
 
 func (m *model) violated(format string, args ...any) {
-	m.t.Errorf("seed %d: "+format+"; replay: go test -run TestModel -seed %d", append(append([]any{m.seed}, args...), m.seed)...)
+	m.t.Errorf("seed %d: "+format+"; replay: go test -run TestModel -seed %d",
+		append(append([]any{m.seed}, args...), m.seed)...)
 }
 
 // wait lets virtual time pass, with a pass of the leader at each interval.
@@ -207,7 +209,8 @@ func (m *model) populate() {
 func (m *model) id() string { return fmt.Sprintf("%016x%016x", m.random.Uint64(), m.random.Uint64()) }
 
 func loginText(task, cluster string) string {
-	return `token created via login: {"consul.hashicorp.com/cluster":"` + cluster + `","consul.hashicorp.com/task-id":"` + task + `"}`
+	return `token created via login: {"consul.hashicorp.com/cluster":"` + cluster +
+		`","consul.hashicorp.com/task-id":"` + task + `"}`
 }
 
 // judge checks each deletion, before it is made.
@@ -378,7 +381,8 @@ func (m *model) start() {
 	if m.long {
 		lag = time.Duration(m.random.IntN(240)) * time.Second
 	}
-	task := &modelTask{id: m.id(), created: time.Now(), lag: lag, tagged: m.chance(0.9), ec2: m.chance(0.2), consul: m.consul}
+	task := &modelTask{id: m.id(), created: time.Now(), lag: lag, tagged: m.chance(0.9), ec2: m.chance(0.2),
+		consul: m.consul}
 	m.note("task %s starts, late by %s", task.id, lag)
 	m.ecs.tasks = append(m.ecs.tasks, task)
 	task.login(m)

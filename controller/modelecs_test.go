@@ -63,7 +63,8 @@ func (e *modelECS) Describe(_ context.Context, cluster string, ids []string) (aw
 		case t == nil || !t.shown() || t.vanished() || t.forgotten():
 			a.Failures = append(a.Failures, awsutil.TaskFailure{ID: id, Reason: awsutil.TaskMissing})
 		default:
-			a.Tasks = append(a.Tasks, awsutil.ECSTask{ID: id, ClusterARN: cluster, LastStatus: t.last(), DesiredStatus: t.wanted()})
+			a.Tasks = append(a.Tasks,
+				awsutil.ECSTask{ID: id, ClusterARN: cluster, LastStatus: t.last(), DesiredStatus: t.wanted()})
 		}
 	}
 	if len(a.Tasks)+len(a.Failures) < len(ids) {

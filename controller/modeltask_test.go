@@ -80,7 +80,8 @@ func (t *modelTask) login(m *model) {
 		node = "shared" // an agent of the instance
 	}
 	meta := map[string]string{"source": "consul-ecs", "task-id": t.id, "task-arn": shop(m.t).TaskARN(t.id)}
-	for _, s := range []struct{ name, id string }{{"web", "web-" + t.id}, {"web-sidecar-proxy", "web-" + t.id + "-sidecar-proxy"}} {
+	for _, s := range []struct{ name, id string }{{"web", "web-" + t.id},
+		{"web-sidecar-proxy", "web-" + t.id + "-sidecar-proxy"}} {
 		t.consul.register(node, s.name, s.id, meta)
 		m.owners[node+" "+s.id] = t
 	}

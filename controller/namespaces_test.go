@@ -44,11 +44,13 @@ func TestNamespaceOfTags(t *testing.T) {
 		"no tags":               {nil, "ecs", "", ""},
 		"half, and not in mesh": {tags("namespace", "web"), "ecs", "", ""},
 		"a name with a space":   {tags("mesh", "true", "partition", "ecs", "namespace", "team a"), "ecs", "", badName},
-		"a name that is long":   {tags("mesh", "true", "partition", "ecs", "namespace", strings.Repeat("a", 64)), "ecs", "", badName},
-		"a name that is not":    {tags("mesh", "true", "partition", "ecs", "namespace", ""), "ecs", "", ""},
-		"one letter":            {tags("mesh", "true", "partition", "ecs", "namespace", "a"), "ecs", "a", ""},
-		"the longest":           {tags("mesh", "true", "partition", "ecs", "namespace", strings.Repeat("a", 63)), "ecs", strings.Repeat("a", 63), ""},
-		"a bad one, elsewhere":  {tags("mesh", "true", "partition", "x", "namespace", "team a"), "ecs", "", ""},
+		"a name that is long": {tags("mesh", "true", "partition", "ecs", "namespace", strings.Repeat("a", 64)), "ecs",
+			"", badName},
+		"a name that is not": {tags("mesh", "true", "partition", "ecs", "namespace", ""), "ecs", "", ""},
+		"one letter":         {tags("mesh", "true", "partition", "ecs", "namespace", "a"), "ecs", "a", ""},
+		"the longest": {tags("mesh", "true", "partition", "ecs", "namespace", strings.Repeat("a", 63)), "ecs",
+			strings.Repeat("a", 63), ""},
+		"a bad one, elsewhere": {tags("mesh", "true", "partition", "x", "namespace", "team a"), "ecs", "", ""},
 	} {
 		if got, wrong := namespace(c.tags, c.partition); got != c.want || wrong != c.wrong {
 			t.Errorf("%s: got %q, %q; want %q, %q", name, got, wrong, c.want, c.wrong)
@@ -89,9 +91,11 @@ func in(namespace string) map[string]string {
 
 // follower returns a Cleaner of partition ecs.
 func follower(ecs ECS, ensure func(names []string) error) *Cleaner {
-	return NewCleaner(CleanerOptions{ECS: ecs, Partition: "ecs", Log: hclog.NewNullLogger(), EnsureNamespaces: func(_ context.Context, names []string) ([]setup.Write, error) {
-		return nil, ensure(names)
-	}})
+	return NewCleaner(
+		CleanerOptions{ECS: ecs, Partition: "ecs", Log: hclog.NewNullLogger(),
+			EnsureNamespaces: func(_ context.Context, names []string) ([]setup.Write, error) {
+				return nil, ensure(names)
+			}})
 }
 
 // follow makes the namespaces of all tasks of the fake.
@@ -109,7 +113,8 @@ func (f *fake) follow(t *testing.T, c *Cleaner) error {
 func TestKnownNamespacesCauseNoRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{tasks: map[string]map[string]string{"1": in("web"), "2": in("web"), "3": {tagMesh: "true", tagPartition: "ecs"}, "4": in("api")}}
+		f := &fake{tasks: map[string]map[string]string{"1": in("web"), "2": in("web"),
+			"3": {tagMesh: "true", tagPartition: "ecs"}, "4": in("api")}}
 		var ensured []string
 		c := follower(f, func(names []string) error {
 			ensured = append(ensured, strings.Join(names, " "))
@@ -166,7 +171,8 @@ func TestTagsMayBeLate(t *testing.T) {
 			}
 			<-time.After(time.Minute)
 		}
-		want := [][]string{{"late", "never", "other"}, {"late", "never"}, {"late", "never"}, {"never"}, {"never"}, {"never"}}
+		want := [][]string{{"late", "never", "other"}, {"late", "never"}, {"late", "never"}, {"never"}, {"never"},
+			{"never"}}
 		if diff := cmp.Diff(want, f.described); diff != "" {
 			t.Errorf("described (-want +got):\n%s", diff)
 		}
@@ -205,7 +211,8 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	}
 	f.err = errors.New("throttled")
 	f.tasks["2"] = in("api")
-	if err := f.follow(t, c); !errors.Is(err, f.err) || !strings.Contains(err.Error(), "read the tags of tasks: ") || len(c.namespaces.ensured) != 2 {
+	if err := f.follow(t, c); !errors.Is(err, f.err) || !strings.Contains(err.Error(), "read the tags of tasks: ") ||
+		len(c.namespaces.ensured) != 2 {
 		t.Errorf("got %v, ensured %v", err, c.namespaces.ensured)
 	}
 }

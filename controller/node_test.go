@@ -34,9 +34,11 @@ func (w *world) join(task string) (ids []string) {
 func (w *world) joinAs(id, name string, meta map[string]string) string {
 	w.t.Helper()
 	w.put(&api.CatalogRegistration{
-		Node: w.Cluster.ARN, Address: "10.0.0.1", NodeMeta: map[string]string{"synthetic-node": "true"}, SkipNodeUpdate: true,
-		Service: &api.AgentService{ID: id, Service: name, Address: "10.0.0.2", Port: 8080, Meta: meta},
-		Check:   &api.AgentCheck{Node: w.Cluster.ARN, CheckID: id + "-ready", Name: "ready", ServiceID: id, Status: api.HealthPassing},
+		Node: w.Cluster.ARN, Address: "10.0.0.1", NodeMeta: map[string]string{"synthetic-node": "true"},
+		SkipNodeUpdate: true,
+		Service:        &api.AgentService{ID: id, Service: name, Address: "10.0.0.2", Port: 8080, Meta: meta},
+		Check: &api.AgentCheck{Node: w.Cluster.ARN, CheckID: id + "-ready",
+			Name: "ready", ServiceID: id, Status: api.HealthPassing},
 	})
 	return id
 }
@@ -55,7 +57,9 @@ func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 	})
 	mesh := map[string]string{"consul.hashicorp.com/mesh": "true"}
 	tagged := w.run(ecs, awstest.TaskGroup{Family: "web", Count: 2, Tags: mesh})
-	ecs.Register(`{"family": "quick", "requiresCompatibilities": ["FARGATE"], "networkMode": "awsvpc", "cpu": "256", "memory": "512", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "environment": [{"name": "LOCALECS_SIMULATE", "value": "stop=0"}]}]}`)
+	ecs.Register(`{"family": "quick", "requiresCompatibilities": ["FARGATE"], "networkMode": "awsvpc", "cpu": "256", ` +
+		`"memory": "512", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "environment": ` +
+		`[{"name": "LOCALECS_SIMULATE", "value": "stop=0"}]}]}`)
 	tagged = append(tagged, w.run(ecs, awstest.TaskGroup{Family: "quick", Count: 1, Tags: mesh})...)
 	untagged := w.run(ecs, awstest.TaskGroup{Family: "web", Count: 1})
 	stopping, dead, unknown := tagged[0], tagged[2], strings.Repeat("9", 32)
@@ -73,8 +77,10 @@ func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 	kept = append(kept,
 		w.joinAs("no-meta-"+dead, "foreign", nil),
 		w.joinAs("no-task-"+dead, "foreign", map[string]string{"source": "consul-ecs", "task-arn": arn}),
-		w.joinAs("other-source-"+dead, "foreign", map[string]string{"source": "nomad", "task-id": dead, "task-arn": arn}),
-		w.joinAs("other-task-"+dead, "foreign", map[string]string{"source": "consul-ecs", "task-id": unknown, "task-arn": arn}),
+		w.joinAs("other-source-"+dead, "foreign",
+			map[string]string{"source": "nomad", "task-id": dead, "task-arn": arn}),
+		w.joinAs("other-task-"+dead, "foreign",
+			map[string]string{"source": "consul-ecs", "task-id": unknown, "task-arn": arn}),
 		w.joinAs("other-id", "foreign", map[string]string{"source": "consul-ecs", "task-id": dead, "task-arn": arn}),
 	)
 	w.drain(ecs, stopping)
@@ -119,7 +125,8 @@ func TestUnchangedClusterNodeTakesTwoReads(t *testing.T) {
 	if r := w.pass(); r.Services != 2 || r.Tokens != 1 {
 		t.Fatalf("report %+v", r)
 	}
-	if seen := w.requests.take(); !slices.Equal(seen, []string{"GET /v1/acl/tokens", "GET /v1/acl/binding-rules", "GET /v1/acl/tokens", node, node}) {
+	if seen := w.requests.take(); !slices.Equal(seen,
+		[]string{"GET /v1/acl/tokens", "GET /v1/acl/binding-rules", "GET /v1/acl/tokens", node, node}) {
 		t.Errorf("the first pass: %q", seen)
 	}
 	// Other tests log tasks in, which changes the index of tokens.
@@ -138,10 +145,12 @@ func TestUnchangedClusterNodeTakesTwoReads(t *testing.T) {
 	}
 	// A health update changes no service; another service does.
 	w.put(&api.CatalogRegistration{Node: w.Cluster.ARN, SkipNodeUpdate: true,
-		Check: &api.AgentCheck{Node: w.Cluster.ARN, CheckID: want[0] + "-ready", Name: "ready", ServiceID: want[0], Status: api.HealthCritical}})
+		Check: &api.AgentCheck{Node: w.Cluster.ARN, CheckID: want[0] + "-ready",
+			Name: "ready", ServiceID: want[0], Status: api.HealthCritical}})
 	w.requests.take()
 	cheap()
-	w.joinAs("gateway-"+task1, "gateway", map[string]string{"source": "consul-ecs", "task-id": task1, "task-arn": w.Cluster.TaskARN(task1)})
+	w.joinAs("gateway-"+task1, "gateway",
+		map[string]string{"source": "consul-ecs", "task-id": task1, "task-arn": w.Cluster.TaskARN(task1)})
 	if r := w.pass(); r.Services != 3 {
 		t.Errorf("report %+v", r)
 	}
@@ -191,7 +200,8 @@ func TestOneTasksErrorHidesNoOther(t *testing.T) {
 		return next.RoundTrip(r)
 	})
 	r, err := once(t, w.Cleaner)
-	if err == nil || !strings.Contains(err.Error(), "broken pipe 1") || !strings.Contains(err.Error(), "broken pipe 2") || len(r.Failed) != 2 || len(r.Deleted) != 4 {
+	if err == nil || !strings.Contains(err.Error(), "broken pipe 1") ||
+		!strings.Contains(err.Error(), "broken pipe 2") || len(r.Failed) != 2 || len(r.Deleted) != 4 {
 		t.Errorf("%d failed, %d deleted, %v", len(r.Failed), len(r.Deleted), err)
 	}
 	if r := w.pass(); len(r.Deleted) != 2 {
@@ -204,8 +214,9 @@ func TestOneTasksErrorHidesNoOther(t *testing.T) {
 func TestHiddenClusterNode(t *testing.T) {
 	t.Parallel()
 	for name, rules := range map[string]string{
-		"no node":          `acl = "write" service_prefix "" { policy = "write" }`,
-		"not all services": `acl = "write" node_prefix "" { policy = "write" } service_prefix "web-" { policy = "write" }`,
+		"no node": `acl = "write" service_prefix "" { policy = "write" }`,
+		"not all services": `acl = "write" node_prefix "" { policy = "write" } service_prefix "web-" { policy = ` +
+			`"write" }`,
 	} {
 		w := newWorld(t, withoutAgents)
 		w.join(task1)
@@ -214,7 +225,8 @@ func TestHiddenClusterNode(t *testing.T) {
 		w.Cleaner.Consul = w.client(testkit.Grant(w.t, w.Cleaner.Consul, rules))
 		_, err := once(t, w.Cleaner)
 		w.Cleaner.Consul = admin
-		want := "read services of node " + w.Cluster.ARN + ": results are filtered by ACLs: give the token of CONSUL_HTTP_TOKEN a policy with: " + rights
+		want := "read services of node " + w.Cluster.ARN +
+			": results are filtered by ACLs: give the token of CONSUL_HTTP_TOKEN a policy with: " + rights
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", name, err, want)
 		}

@@ -109,7 +109,8 @@ func (m *memory) watch(before memory, consul time.Time, now time.Duration, l lim
 	m.consul, m.lookedAt, m.trusted = consul, now, before.trusted
 	if consul.IsZero() {
 		m.consul, m.lookedAt = before.consul, before.lookedAt
-	} else if drift := consul.Sub(before.consul) - (now - before.lookedAt); !before.consul.IsZero() && drift.Abs() > clockLeeway {
+	} else if drift := consul.Sub(before.consul) - (now - before.lookedAt); !before.consul.IsZero() &&
+		drift.Abs() > clockLeeway {
 		m.trusted = now + l.grace
 	}
 }
@@ -125,7 +126,7 @@ type Item struct {
 	// Node and Service are a service's; Node alone is a node's.
 	Node    string `json:"node,omitempty"`
 	Service string `json:"service_id,omitempty"`
-	Place
+	Tenancy
 	// Reason is the kind of evidence, Evidence the proof that the task has ended.
 	Reason   Reason `json:"reason"`
 	Evidence string `json:"evidence"`
@@ -171,8 +172,8 @@ type Plan struct {
 	At time.Duration `json:"-"`
 }
 
-// facts are the observations about one task with leftovers.
-type facts struct {
+// taskEvidence is the observations about one task with leftovers.
+type taskEvidence struct {
 	tokens, services int
 	youngest         time.Time // of its tokens
 	sure             bool      // something names our cluster by its ARN
@@ -193,7 +194,7 @@ func decide(s *snapshot, before memory, now time.Duration, l limits) (Plan, memo
 	}
 	plan := Plan{Kept: []RetainedTask{}, At: now}
 	evidence := map[string]string{}
-	tasks, running := factsOf(s)
+	tasks, running := evidenceOf(s)
 	maps.Copy(after.ours, running)
 	for _, id := range slices.Sorted(maps.Keys(tasks)) {
 		f, observed := tasks[id], s.Observations[id]
@@ -208,7 +209,7 @@ func decide(s *snapshot, before memory, now time.Duration, l limits) (Plan, memo
 		if observed.Last == awsutil.TaskMissing {
 			after.missing[id] = since
 		}
-		proof, kept := judge(observed, f, consul, missing, ours, l)
+		proof, kept := proofOfEnd(observed, f, consul, missing, ours, l)
 		if proof != "" {
 			evidence[id] = proof
 			continue
@@ -223,9 +224,11 @@ func decide(s *snapshot, before memory, now time.Duration, l limits) (Plan, memo
 // known reports whether ECS has shown the task.
 func known(s observation) bool { return s.Last != "" && s.Last != awsutil.TaskMissing }
 
-// judge returns the evidence that a task has ended, or why its leftovers stay. consul
+// proofOfEnd returns the evidence that a task has ended, or why its leftovers stay. consul
 // is zero if its clock is not trusted; missing is for how long the task has been.
-func judge(s observation, f *facts, consul time.Time, missing time.Duration, ours bool, l limits) (string, RetainedTask) {
+func proofOfEnd(
+	s observation, f *taskEvidence, consul time.Time, missing time.Duration, ours bool, l limits,
+) (string, RetainedTask) {
 	switch {
 	case s.Last == "":
 		return "", RetainedTask{Reason: KeepUnknown, Detail: s.Detail}
@@ -245,29 +248,34 @@ func judge(s observation, f *facts, consul time.Time, missing time.Duration, our
 	}
 	switch {
 	case age < l.grace:
-		return "", RetainedTask{Reason: KeepMissingYoung, Detail: fmt.Sprintf("%s %s ago, minimum %s", since, whole(age), l.grace), Again: max(l.grace-age, l.minAbsence-missing)}
+		return "", RetainedTask{Reason: KeepMissingYoung,
+			Detail: fmt.Sprintf("%s %s ago, minimum %s", since, roundSeconds(age), l.grace),
+			Again:  max(l.grace-age, l.minAbsence-missing)}
 	case missing < l.minAbsence:
-		return "", RetainedTask{Reason: KeepMissingRecheck, Detail: fmt.Sprintf("missing for %s, minimum %s", whole(missing), l.minAbsence), Again: l.minAbsence - missing}
+		return "", RetainedTask{Reason: KeepMissingRecheck,
+			Detail: fmt.Sprintf("missing for %s, minimum %s", roundSeconds(missing), l.minAbsence),
+			Again:  l.minAbsence - missing}
 	}
-	return fmt.Sprintf("ECS reported the task MISSING in every check for %s; %s %s ago%s", whole(missing), since, whole(age), s.Detail), RetainedTask{}
+	return fmt.Sprintf("ECS reported the task MISSING in every check for %s; %s %s ago%s",
+		roundSeconds(missing), since, roundSeconds(age), s.Detail), RetainedTask{}
 }
 
-// whole rounds a duration for texts.
-func whole(d time.Duration) time.Duration { return d.Round(time.Second) }
+// roundSeconds rounds a duration for texts.
+func roundSeconds(d time.Duration) time.Duration { return d.Round(time.Second) }
 
-// factsOf returns what a snapshot has of each task that is not running, and the running
+// evidenceOf returns what a snapshot has of each task that is not running, and the running
 // tasks whose leftovers will not name our cluster by its ARN.
-func factsOf(s *snapshot) (tasks map[string]*facts, running map[string]struct{}) {
-	tasks, running = map[string]*facts{}, map[string]struct{}{}
-	of := func(id string, sure bool) *facts {
+func evidenceOf(s *snapshot) (tasks map[string]*taskEvidence, running map[string]struct{}) {
+	tasks, running = map[string]*taskEvidence{}, map[string]struct{}{}
+	of := func(id string, sure bool) *taskEvidence {
 		if _, ok := s.Running[id]; ok {
 			if !sure {
 				running[id] = struct{}{}
 			}
-			return &facts{}
+			return &taskEvidence{}
 		}
 		if tasks[id] == nil {
-			tasks[id] = &facts{}
+			tasks[id] = &taskEvidence{}
 		}
 		tasks[id].sure = tasks[id].sure || sure
 		return tasks[id]
@@ -299,17 +307,22 @@ func (s *snapshot) items(evidence map[string]string) []Item {
 	services, tokens := []Item{}, []Item{}
 	for _, v := range s.Services {
 		if proof, ok := evidence[v.Task]; ok {
-			services = append(services, Item{Kind: KindService, Task: v.Task, Node: v.Node, Service: v.ID, Place: v.Place, Reason: s.reason(v.Task), Evidence: proof})
+			services = append(services,
+				Item{Kind: KindService, Task: v.Task, Node: v.Node, Service: v.ID, Tenancy: v.Tenancy,
+					Reason: s.reason(v.Task), Evidence: proof})
 		}
 	}
 	for _, t := range s.Tokens {
 		if proof, ok := evidence[t.Task]; ok {
-			tokens = append(tokens, Item{Kind: KindToken, Task: t.Task, Accessor: t.Accessor, Method: t.Method, Place: t.Place, Reason: s.reason(t.Task), Evidence: proof})
+			tokens = append(tokens,
+				Item{Kind: KindToken, Task: t.Task, Accessor: t.Accessor, Method: t.Method, Tenancy: t.Tenancy,
+					Reason: s.reason(t.Task), Evidence: proof})
 		}
 	}
 	for _, items := range [][]Item{services, tokens} {
 		slices.SortFunc(items, func(a, b Item) int {
-			return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Accessor, b.Accessor))
+			return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Service, b.Service),
+				cmp.Compare(a.Accessor, b.Accessor))
 		})
 	}
 	return append(services, tokens...)

@@ -58,7 +58,8 @@ func TestDecide(t *testing.T) {
 		missing  time.Duration // that is remembered, 0 for not
 	}{
 		"listed as running": {running: true, age: day},
-		"observed stopped":  {observed: observed("STOPPED", "STOPPED"), age: day, evidence: "ECS shows the task as STOPPED"},
+		"observed stopped": {observed: observed("STOPPED", "STOPPED"), age: day,
+			evidence: "ECS shows the task as STOPPED"},
 		"seen stopped, made a second ago": {
 			observed: observed("STOPPED", "STOPPED"), age: time.Second, evidence: "ECS shows the task as STOPPED",
 		},
@@ -84,7 +85,8 @@ func TestDecide(t *testing.T) {
 			why: KeepMissingRecheck, again: time.Second, missing: 541 * time.Second,
 		},
 		"missing again": {
-			observed: observed("MISSING", ""), before: missingSince(540 * time.Second), age: day, missing: 540 * time.Second,
+			observed: observed("MISSING", ""), before: missingSince(540 * time.Second), age: day,
+			missing:  540 * time.Second,
 			evidence: "ECS reported the task MISSING in every check for 1m0s; newest token created 24h0m0s ago",
 		},
 		"missing again, with a token that is young": {
@@ -92,7 +94,8 @@ func TestDecide(t *testing.T) {
 			why: KeepMissingYoung, again: time.Second, missing: 540 * time.Second,
 		},
 		"missing again, just old enough": {
-			observed: observed("MISSING", ""), before: missingSince(540 * time.Second), age: 300 * time.Second, missing: 540 * time.Second,
+			observed: observed("MISSING", ""), before: missingSince(540 * time.Second), age: 300 * time.Second,
+			missing:  540 * time.Second,
 			evidence: "ECS reported the task MISSING in every check for 1m0s; newest token created 5m0s ago",
 		},
 		"missing for long, with a token of the future": {
@@ -100,7 +103,8 @@ func TestDecide(t *testing.T) {
 			evidence: "ECS reported the task MISSING in every check for 10m0s; first missing 10m0s ago",
 		},
 		"missing for long, with a token by a clock that is ahead": {
-			observed: observed("MISSING", ""), before: missingSince(0), age: -299 * time.Second, why: KeepMissingYoung, again: 599 * time.Second,
+			observed: observed("MISSING", ""), before: missingSince(0), age: -299 * time.Second, why: KeepMissingYoung,
+			again: 599 * time.Second,
 		},
 		"no answer after missing": {before: missingSince(540 * time.Second), age: day, why: KeepUnknown},
 		"running after missing":   {running: true, before: missingSince(540 * time.Second), age: day},
@@ -109,7 +113,8 @@ func TestDecide(t *testing.T) {
 			why: KeepMissingYoung, again: time.Second, missing: 301 * time.Second,
 		},
 		"missing for long, without a token": {
-			observed: observed("MISSING", ""), before: missingSince(300 * time.Second), noTokens: true, missing: 300 * time.Second,
+			observed: observed("MISSING", ""), before: missingSince(300 * time.Second), noTokens: true,
+			missing:  300 * time.Second,
 			evidence: "ECS reported the task MISSING in every check for 5m0s; first missing 5m0s ago",
 		},
 		"missing for long, and Consul's answer has no time": {
@@ -125,14 +130,16 @@ func TestDecide(t *testing.T) {
 		},
 		"perhaps another cluster's, seen in ours before": {
 			observed: observed("MISSING", ""), age: day, unsure: true, missing: 60 * time.Second,
-			before:   memory{missing: map[string]time.Duration{task1: 60 * time.Second}, ours: map[string]struct{}{task1: {}}},
+			before: memory{missing: map[string]time.Duration{task1: 60 * time.Second},
+				ours: map[string]struct{}{task1: {}}},
 			evidence: "ECS reported the task MISSING in every check for 9m0s; newest token created 24h0m0s ago",
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &snapshot{ConsulTime: noon, AskedAt: now, Observations: tc.observed, Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
+			s := &snapshot{ConsulTime: noon, AskedAt: now, Observations: tc.observed,
+				Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
 			if !tc.noTokens {
 				s.Tokens = []Token{tokenOf(task1, tc.age)}
 			}
@@ -149,7 +156,8 @@ func TestDecide(t *testing.T) {
 			evidence := ""
 			for _, i := range plan.Delete {
 				evidence = i.Evidence
-				if stopped := strings.Contains(evidence, "STOPPED"); stopped != (i.Reason == ReasonStopped) || !stopped && i.Reason != ReasonMissing {
+				if stopped := strings.Contains(evidence, "STOPPED"); stopped != (i.Reason == ReasonStopped) ||
+					!stopped && i.Reason != ReasonMissing {
 					t.Errorf("reason %q of evidence %q", i.Reason, evidence)
 				}
 			}
@@ -194,14 +202,17 @@ func TestDecideDeletesAllOfATask(t *testing.T) {
 	const proof = "ECS shows the task as STOPPED"
 	want := []Item{
 		{Kind: "service", Task: task1, Node: "n-1", Service: "web-" + task1, Reason: ReasonStopped, Evidence: proof},
-		{Kind: "service", Task: task1, Node: "n-1", Service: "web-" + task1 + "-sidecar-proxy", Reason: ReasonStopped, Evidence: proof},
+		{Kind: "service", Task: task1, Node: "n-1", Service: "web-" + task1 + "-sidecar-proxy",
+			Reason: ReasonStopped, Evidence: proof},
 		{Kind: "token", Task: task1, Accessor: "a-0", Method: "m", Reason: ReasonStopped, Evidence: proof},
 		{Kind: "token", Task: task1, Accessor: "a-1", Method: "m", Reason: ReasonStopped, Evidence: proof},
 	}
 	if d := cmp.Diff(want, plan.Delete); d != "" {
 		t.Errorf("deletions (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]RetainedTask{{Task: task2, Reason: KeepStopping, Detail: "last status RUNNING", Tokens: 1, Services: 1}}, plan.Kept); d != "" {
+	if d := cmp.Diff(
+		[]RetainedTask{{Task: task2, Reason: KeepStopping, Detail: "last status RUNNING", Tokens: 1, Services: 1}},
+		plan.Kept); d != "" {
 		t.Errorf("kept (-want +got):\n%s", d)
 	}
 }
@@ -212,7 +223,8 @@ func TestDecideUsesTheMostReliableLeftover(t *testing.T) {
 	unsure := tokenOf(task1, time.Hour)
 	unsure.Sure = false
 	s := &snapshot{
-		ConsulTime: noon, AskedAt: time.Hour, Running: map[string]struct{}{}, Tokens: []Token{unsure}, Services: []Service{serviceOf(task1)},
+		ConsulTime: noon, AskedAt: time.Hour, Running: map[string]struct{}{}, Tokens: []Token{unsure},
+		Services:     []Service{serviceOf(task1)},
 		Observations: map[string]observation{task1: {Last: awsutil.TaskMissing}},
 	}
 	plan, after := decide(s, missingSince(0), time.Hour, defaultLimits())
@@ -258,8 +270,10 @@ func TestBoundsOfThePage(t *testing.T) {
 		time.Second:      {38 * time.Second, 6*time.Minute + 16*time.Second},
 		18 * time.Second: {72 * time.Second, 7*time.Minute + 24*time.Second},
 	} {
-		if known, forgotten := bound(defaultLimits(), 36*time.Second, pass); known != want.known || forgotten != want.forgotten {
-			t.Errorf("passes of %s: gone after %s and %s, want %s and %s", pass, known, forgotten, want.known, want.forgotten)
+		if known, forgotten := bound(defaultLimits(), 36*time.Second, pass); known != want.known ||
+			forgotten != want.forgotten {
+			t.Errorf("passes of %s: gone after %s and %s, want %s and %s",
+				pass, known, forgotten, want.known, want.forgotten)
 		}
 	}
 }
@@ -273,7 +287,8 @@ func TestDecideIgnoresAJumpingClock(t *testing.T) {
 			t.Parallel()
 			s := &snapshot{
 				ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, 2*time.Hour)},
-				Observations: map[string]observation{task1: {Last: awsutil.TaskMissing}, task2: {Last: awsutil.TaskMissing}},
+				Observations: map[string]observation{task1: {Last: awsutil.TaskMissing},
+					task2: {Last: awsutil.TaskMissing}},
 			}
 			_, m := decide(s, memory{}, 0, defaultLimits())
 			young := tokenOf(task2, 0)

@@ -39,7 +39,11 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 			r, err := once(t, w.Cleaner)
 			w.Cleaner.Consul = admin
 			switch {
-			case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want+": give the token of CONSUL_HTTP_TOKEN a policy with: "+nodes+" "+services)):
+			case tc.want == "" && err != nil,
+				tc.want != "" &&
+					(err == nil ||
+						!strings.Contains(err.Error(),
+							tc.want+": give the token of CONSUL_HTTP_TOKEN a policy with: "+nodes+" "+services)):
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}
 			if left := w.alive(token); len(left) != 0 {
@@ -61,7 +65,8 @@ func TestHiddenServiceKeepsItsNode(t *testing.T) {
 	w.put(otherService("hides", "dns", nil))
 	w.ecs.stop(task1)
 	admin := w.Cleaner.Consul
-	w.Cleaner.Consul = w.client(testkit.Grant(w.t, w.Cleaner.Consul, `acl = "write" node_prefix "" { policy = "write" } service_prefix "web" { policy = "write" }`))
+	w.Cleaner.Consul = w.client(testkit.Grant(w.t, w.Cleaner.Consul, `acl = "write" node_prefix "" { policy = `+
+		`"write" } service_prefix "web" { policy = "write" }`))
 	r, err := once(t, w.Cleaner)
 	w.Cleaner.Consul = admin
 	if ids, there := w.onNode("hides"); !there || len(ids) != 1 || len(r.Deleted) != 2 {

@@ -29,11 +29,13 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 // inMemory returns a Cleaner beside a Consul without a socket.
 func inMemory(t *testing.T, consul http.RoundTripper, ecs ECS) *Cleaner {
 	t.Helper()
-	client, err := consulutil.NewClient(consulutil.Options{Address: "consul:8500", Wrap: func(http.RoundTripper) http.RoundTripper { return consul }})
+	client, err := consulutil.NewClient(
+		consulutil.Options{Address: "consul:8500", Wrap: func(http.RoundTripper) http.RoundTripper { return consul }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewCleaner(CleanerOptions{Consul: client, ECS: ecs, Cluster: shop(t), Leftovers: agent(), Log: hclog.NewNullLogger()})
+	return NewCleaner(
+		CleanerOptions{Consul: client, ECS: ecs, Cluster: shop(t), Leftovers: agent(), Log: hclog.NewNullLogger()})
 }
 
 // populated returns a Consul with two tokens, a service and its proxy of each task.
@@ -76,7 +78,8 @@ func TestFiveHundredDeadTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		took := time.Since(start)
-		if left := len(consul.tokens) + len(consul.services) + len(consul.nodes); left != 0 || len(r.Deleted) != 5*dead {
+		if left := len(consul.tokens) + len(consul.services) + len(consul.nodes); left != 0 ||
+			len(r.Deleted) != 5*dead {
 			t.Errorf("%d things left, %d deleted", left, len(r.Deleted))
 		}
 		serially := time.Duration(consul.writes) * delay
@@ -106,8 +109,10 @@ func TestTenThousandTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%s: %d AWS calls, %d Consul writes, %s", name, r.AWS.Calls, consul.writes, time.Since(start))
-		if r.AWS.Calls > most || consul.writes != 0 || r.Running != tasks || r.Tokens != 2*tasks || r.Services != 2*tasks {
-			t.Errorf("%s: %d AWS calls, want %d at most; %d writes; %+v", name, r.AWS.Calls, most, consul.writes, r.Plan)
+		if r.AWS.Calls > most || consul.writes != 0 || r.Running != tasks || r.Tokens != 2*tasks ||
+			r.Services != 2*tasks {
+			t.Errorf("%s: %d AWS calls, want %d at most; %d writes; %+v",
+				name, r.AWS.Calls, most, consul.writes, r.Plan)
 		}
 	}
 }
@@ -126,7 +131,8 @@ func TestOutdatedPlanIsNotApplied(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(proofLife + time.Second)
-		if err := c.Apply(t.Context(), &r); err == nil || len(r.Failed) != 4 || consul.writes != 0 || r.ConsulErrors != 0 {
+		if err := c.Apply(t.Context(), &r); err == nil || len(r.Failed) != 4 || consul.writes != 0 ||
+			r.ConsulErrors != 0 {
 			t.Errorf("%d failed, %d writes, %v", len(r.Failed), consul.writes, err)
 		}
 		if r, err = once(t, c); err != nil || len(r.Deleted) != 5 {

@@ -23,7 +23,7 @@ func (c *Cleaner) readECS(ctx context.Context, s *snapshot) error {
 		return fmt.Errorf("nothing is deleted in this pass: %w", err)
 	}
 	s.Running, s.Observations = running, map[string]observation{}
-	notRunning, _ := factsOf(s)
+	notRunning, _ := evidenceOf(s)
 	others := slices.Sorted(maps.Keys(notRunning))
 	switch {
 	case deleted:

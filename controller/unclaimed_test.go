@@ -14,7 +14,8 @@ func TestUnclaimedTokens(t *testing.T) {
 	t.Parallel()
 	consul := newFakeConsul()
 	record := func(controller string) api.ACLBindingRule {
-		return api.ACLBindingRule{Description: `Record of a consul-ecs controller, binds nothing: {"controller":"` + controller + `","trust":[]}`}
+		return api.ACLBindingRule{Description: `Record of a consul-ecs controller, binds nothing: {"controller":"` +
+			controller + `","trust":[]}`}
 	}
 	consul.rules = []api.ACLBindingRule{record(clusterARN), record(clusterARN + "2/agentless"), {Description: "any"}}
 	const method = "iam-ecs-service-token"

@@ -69,7 +69,8 @@ func TestPassOnTheECSAPI(t *testing.T) {
 		t.Error("the node is left")
 	}
 	for _, d := range r.Deleted {
-		if !strings.HasPrefix(d.Evidence, "ECS shows the task as STOPPED since 20") || !strings.Contains(d.Evidence, "UserInitiated") {
+		if !strings.HasPrefix(d.Evidence, "ECS shows the task as STOPPED since 20") ||
+			!strings.Contains(d.Evidence, "UserInitiated") {
 			t.Errorf("evidence %q", d.Evidence)
 		}
 	}
@@ -99,7 +100,10 @@ func TestUntaggedTaskIsAlive(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
 	ids := w.run(ecs, awstest.TaskGroup{Family: "web", Count: 2})
-	ids = append(ids, w.run(ecs, awstest.TaskGroup{Family: "half", Count: 2, Tags: map[string]string{"consul.hashicorp.com/partition": "p"}})...)
+	ids = append(ids,
+		w.run(ecs,
+			awstest.TaskGroup{Family: "half", Count: 2,
+				Tags: map[string]string{"consul.hashicorp.com/partition": "p"}})...)
 	tokens := w.tokensOf(ids)
 	if r := w.pass(); len(r.Delete) != 0 || len(w.alive(tokens...)) != 4 {
 		t.Errorf("deleted %v", r.Delete)
@@ -114,15 +118,18 @@ func TestFailuresAreNoDeath(t *testing.T) {
 	w.limits = limits{time.Nanosecond, time.Nanosecond}
 	tokens := []string{}
 	for i := range 4 {
-		tokens = append(tokens, w.login("iam-ecs-service-token", strings.Repeat(string(rune('a'+i)), 32), w.Cluster.ARN))
+		tokens = append(tokens,
+			w.login("iam-ecs-service-token", strings.Repeat(string(rune('a'+i)), 32), w.Cluster.ARN))
 	}
 	w.ecs.failures = map[string]string{strings.Repeat("a", 32): "INTERNAL"}
 	w.ecs.silent = map[string]bool{strings.Repeat("b", 32): true}
-	w.ecs.described = map[string]awsutil.ECSTask{strings.Repeat("c", 32): {ClusterARN: clusterARN, LastStatus: "STOPPED"}}
+	w.ecs.described = map[string]awsutil.ECSTask{strings.Repeat("c",
+		32): {ClusterARN: clusterARN, LastStatus: "STOPPED"}}
 	w.ecs.stopped = []string{strings.Repeat("d", 32)} // listed, and its ID is unknown
 	for range 2 {
 		r := w.pass()
-		if len(r.Delete) != 0 || len(r.Kept) != 4 || slices.ContainsFunc(r.Kept, func(k RetainedTask) bool { return k.Reason != KeepUnknown }) {
+		if len(r.Delete) != 0 || len(r.Kept) != 4 ||
+			slices.ContainsFunc(r.Kept, func(k RetainedTask) bool { return k.Reason != KeepUnknown }) {
 			t.Errorf("report = %+v", r)
 		}
 	}
@@ -225,7 +232,8 @@ func TestOneFailureStopsNoOther(t *testing.T) {
 		return strings.HasSuffix(r.URL.Path, client) || r.URL.Path == "/v1/catalog/deregister"
 	}}
 	r, err := once(t, w.Cleaner)
-	if err == nil || !strings.Contains(err.Error(), "3 of the deletions failed: ") || len(r.Failed) != 3 || r.ConsulErrors != 3 {
+	if err == nil || !strings.Contains(err.Error(), "3 of the deletions failed: ") || len(r.Failed) != 3 ||
+		r.ConsulErrors != 3 {
 		t.Errorf("error %v, report %+v", err, r)
 	}
 	w.requests.next = w.requests.next.(*failingTransport).next
@@ -277,7 +285,8 @@ func TestDeletedCluster(t *testing.T) {
 	if r := w.pass(); len(r.Deleted) != 0 || len(r.Kept) != 1 {
 		t.Errorf("first look: %+v", r)
 	}
-	if r := w.pass(); len(r.Deleted) != 3 || !strings.HasSuffix(r.Deleted[0].Evidence, " ago; the cluster was deleted") {
+	if r := w.pass(); len(r.Deleted) != 3 ||
+		!strings.HasSuffix(r.Deleted[0].Evidence, " ago; the cluster was deleted") {
 		t.Errorf("second look: %+v", r)
 	}
 }

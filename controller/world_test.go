@@ -137,7 +137,8 @@ func newWorld(t *testing.T, change func(o *CleanerOptions)) *world {
 // clusterOf returns a cluster of that name, as far as ECS allows it.
 func clusterOf(t *testing.T, name string) awsutil.Cluster {
 	t.Helper()
-	c, err := awsutil.ParseCluster("arn:aws:ecs:us-east-1:123456789012:cluster/" + strings.NewReplacer("/", "-", " ", "-").Replace(name))
+	c, err := awsutil.ParseCluster("arn:aws:ecs:us-east-1:123456789012:cluster/" +
+		strings.NewReplacer("/", "-", " ", "-").Replace(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,11 +182,13 @@ func (w *world) register(task, node, serf string) {
 	meta := map[string]string{"source": "consul-ecs", "task-id": task, "task-arn": w.Cluster.TaskARN(task)}
 	for _, s := range []*api.AgentService{
 		{ID: "web-" + task, Service: "web", Meta: meta},
-		{ID: "web-" + task + "-sidecar-proxy", Service: "web-sidecar-proxy", Kind: api.ServiceKindConnectProxy, Port: 20000, Meta: meta,
+		{ID: "web-" + task + "-sidecar-proxy", Service: "web-sidecar-proxy",
+			Kind: api.ServiceKindConnectProxy, Port: 20000, Meta: meta,
 			Proxy: &api.AgentServiceConnectProxyConfig{DestinationServiceName: "web"}},
 	} {
 		w.put(&api.CatalogRegistration{Node: node, Address: "10.0.0.1", Service: s, SkipNodeUpdate: true,
-			Check: &api.AgentCheck{Node: node, CheckID: s.ID + "-check", Name: "ready", ServiceID: s.ID, Status: api.HealthPassing}})
+			Check: &api.AgentCheck{Node: node, CheckID: s.ID + "-check",
+				Name: "ready", ServiceID: s.ID, Status: api.HealthPassing}})
 	}
 	w.serf(node, serf)
 }
@@ -254,14 +257,16 @@ func (w *world) pass() Report {
 
 // otherService returns a service of another owner on a node.
 func otherService(node, id string, meta map[string]string) *api.CatalogRegistration {
-	return &api.CatalogRegistration{Node: node, Address: "10.0.0.1", SkipNodeUpdate: true, Service: &api.AgentService{ID: id, Service: id, Meta: meta}}
+	return &api.CatalogRegistration{Node: node, Address: "10.0.0.1",
+		SkipNodeUpdate: true, Service: &api.AgentService{ID: id, Service: id, Meta: meta}}
 }
 
 // drain asks ECS to stop a task, and does not wait for it.
 func (w *world) drain(ecs *awstest.ECS, id string) {
 	w.t.Helper()
 	client := awsecs.NewFromConfig(ecs.Config())
-	if _, err := client.StopTask(w.t.Context(), &awsecs.StopTaskInput{Cluster: &w.Cluster.Name, Task: &id}); err != nil {
+	if _, err := client.StopTask(w.t.Context(),
+		&awsecs.StopTaskInput{Cluster: &w.Cluster.Name, Task: &id}); err != nil {
 		w.t.Fatal(err)
 	}
 }

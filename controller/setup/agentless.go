@@ -28,12 +28,16 @@ func Agentless(o Options) (State, error) {
 	scope := s.Rules[0].Scope
 	s.Name = AgentlessName
 	s.Policies = []Policy{
-		{Name: apiGatewayPolicy, Description: "API Gateway token Policy", Rules: apiGatewayRules(o.Partition), Scope: scope},
-		{Name: meshGatewayPolicy, Description: "Mesh Gateway token Policy", Rules: meshGatewayRules(o.Partition), Scope: scope},
+		{Name: apiGatewayPolicy, Description: "API Gateway token Policy",
+			Rules: apiGatewayRules(o.Partition), Scope: scope},
+		{Name: meshGatewayPolicy, Description: "Mesh Gateway token Policy",
+			Rules: meshGatewayRules(o.Partition), Scope: scope},
 	}
 	s.Roles = []Role{
-		{Name: apiGatewayRole, Description: "API Gateway Role for ECS", Policies: []string{apiGatewayPolicy}, Scope: scope},
-		{Name: meshGatewayRole, Description: "Mesh Gateway Role for ECS", Policies: []string{meshGatewayPolicy}, Scope: scope},
+		{Name: apiGatewayRole, Description: "API Gateway Role for ECS",
+			Policies: []string{apiGatewayPolicy}, Scope: scope},
+		{Name: meshGatewayRole, Description: "Mesh Gateway Role for ECS",
+			Policies: []string{meshGatewayPolicy}, Scope: scope},
 		// Operators link the policies that its services' callers need.
 		{Name: terminatingGatewayRole, Description: "Terminating Gateway Role for ECS", Scope: scope},
 	}
@@ -44,9 +48,10 @@ func Agentless(o Options) (State, error) {
 		{"mesh-gateway", "mesh gateways", meshGatewayRole},
 	} {
 		s.Rules = append(s.Rules, BindingRule{
-			Method: config.ServiceAuthMethod, Description: "Bind a Consul role from IAM role tag for ECS based " + g.text,
-			Selector: `entity_tags["` + config.TagGatewayKind + `"] == "` + g.kind + `"`,
-			BindType: api.BindingRuleBindTypeRole, BindName: g.role, Scope: scope,
+			Method:      config.ServiceAuthMethod,
+			Description: "Bind a Consul role from IAM role tag for ECS based " + g.text,
+			Selector:    `entity_tags["` + config.TagGatewayKind + `"] == "` + g.kind + `"`,
+			BindType:    api.BindingRuleBindTypeRole, BindName: g.role, Scope: scope,
 		})
 	}
 	s.Node = &Node{Name: o.Cluster, Address: o.Address, Scope: Scope{Partition: o.Partition}}

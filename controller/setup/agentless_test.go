@@ -24,8 +24,10 @@ func ownServer(t *testing.T, o testkit.ConsulOptions) (*Setup, *recorder, *bytes
 	}
 	t.Cleanup(server.Require(t).Stop)
 	requests, log := &recorder{}, &bytes.Buffer{}
-	s := &Setup{Wanted: agentless(t, Options{AnonymousRead: true}), Log: hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})}
-	s.Client, err = consulutil.NewClient(consulutil.Options{Address: server.HTTPAddr, Token: server.Token, Wrap: requests.wrap})
+	s := &Setup{Wanted: agentless(t, Options{AnonymousRead: true}),
+		Log: hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})}
+	s.Client, err = consulutil.NewClient(
+		consulutil.Options{Address: server.HTTPAddr, Token: server.Token, Wrap: requests.wrap})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,8 @@ func checkAgentlessObjects(t *testing.T, c *api.Client) {
 	config := map[string]any{
 		"BoundIAMPrincipalARNs":  []any{"arn:aws:iam::000000000001:role/consul-ecs/*"},
 		"EnableIAMEntityDetails": true,
-		"IAMEntityTags":          []any{"consul.hashicorp.com.gateway-kind", "consul.hashicorp.com.namespace", "consul.hashicorp.com.service-name"},
+		"IAMEntityTags": []any{"consul.hashicorp.com.gateway-kind",
+			"consul.hashicorp.com.namespace", "consul.hashicorp.com.service-name"},
 	}
 	if diff := cmp.Diff(config, method.Config); diff != "" {
 		t.Errorf("auth method (-want +got):\n%s", diff)
@@ -132,7 +135,8 @@ func checkAgentlessObjects(t *testing.T, c *api.Client) {
 	if err != nil || node == nil {
 		t.Fatalf("node %+v, %v", node, err)
 	}
-	if diff := cmp.Diff(map[string]string{"synthetic-node": "true"}, node.Node.Meta); diff != "" || node.Node.Address != "10.0.0.9" || len(node.Services) > 0 {
+	if diff := cmp.Diff(map[string]string{"synthetic-node": "true"}, node.Node.Meta); diff != "" ||
+		node.Node.Address != "10.0.0.9" || len(node.Services) > 0 {
 		t.Errorf("node %+v with %d services; meta (-want +got):\n%s", node.Node, len(node.Services), diff)
 	}
 }
@@ -152,7 +156,8 @@ func mendsAgentless(t *testing.T, s *Setup) {
 	}
 	const rules = "binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS created\n" +
 		"binding rule iam-ecs-service-token: Bind a Consul role from IAM role tag for ECS based API gateways created\n" +
-		"binding rule iam-ecs-service-token: Bind a Consul role from IAM role tag for ECS based Terminating gateways created\n" +
+		"binding rule iam-ecs-service-token: Bind a Consul role from IAM role tag for ECS based Terminating gateways " +
+		"created\n" +
 		"binding rule iam-ecs-service-token: Bind a Consul role from IAM role tag for ECS based mesh gateways created"
 	const record = "record arn:aws:ecs:us-east-1:000000000001:cluster/main/agentless in iam-ecs-service-token created"
 	for _, c := range []struct {
@@ -160,9 +165,12 @@ func mendsAgentless(t *testing.T, s *Setup) {
 		spoil func() error
 		want  string
 	}{
-		{"mesh policy", policy("consul-ecs-mesh-gateway-policy"), "policy consul-ecs-mesh-gateway-policy created\nrole consul-ecs-mesh-gateway-role corrected: Policies"},
-		{"API policy", policy("consul-ecs-api-gateway-policy"), "policy consul-ecs-api-gateway-policy created\nrole consul-ecs-api-gateway-role corrected: Policies"},
-		{"anonymous policy", policy("anonymous-token-policy"), "policy anonymous-token-policy created\ntoken 00000000-0000-0000-0000-000000000002 corrected: Policies"},
+		{"mesh policy", policy("consul-ecs-mesh-gateway-policy"),
+			"policy consul-ecs-mesh-gateway-policy created\nrole consul-ecs-mesh-gateway-role corrected: Policies"},
+		{"API policy", policy("consul-ecs-api-gateway-policy"),
+			"policy consul-ecs-api-gateway-policy created\nrole consul-ecs-api-gateway-role corrected: Policies"},
+		{"anonymous policy", policy("anonymous-token-policy"),
+			"policy anonymous-token-policy created\ntoken 00000000-0000-0000-0000-000000000002 corrected: Policies"},
 		{"role", func() error {
 			r, _, err := acl.RoleReadByName("consul-ecs-terminating-gateway-role", nil)
 			if err == nil {
@@ -170,7 +178,8 @@ func mendsAgentless(t *testing.T, s *Setup) {
 			}
 			return err
 		}, "role consul-ecs-terminating-gateway-role created"},
-		{"auth method", func() error { _, err := acl.AuthMethodDelete("iam-ecs-service-token", nil); return err }, "auth method iam-ecs-service-token created\n" + rules + "\n" + record},
+		{"auth method", func() error { _, err := acl.AuthMethodDelete("iam-ecs-service-token", nil); return err },
+			"auth method iam-ecs-service-token created\n" + rules + "\n" + record},
 		{"rules", func() error {
 			all, _, err := acl.BindingRuleList("", nil)
 			for _, r := range all {
@@ -213,7 +222,8 @@ func TestAgentlessWithoutACLs(t *testing.T) {
 	if again := mustEnsure(t, s); len(again) > 0 || len(requests.writes()) > 0 {
 		t.Errorf("a second start changes:\n%s", text(again))
 	}
-	const want = "[WARN]  ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed\n"
+	const want = "[WARN]  ACLs are disabled in Consul: no auth method is created, and only services of dead tasks " +
+		"are removed\n"
 	if got := log.String(); strings.Count(got, want) != 1 || strings.Contains(got, "anonymous") {
 		t.Errorf("log\n%s", got)
 	}
@@ -249,9 +259,11 @@ func TestTwoAgentlessControllersShareTheMethod(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"BoundIAMPrincipalARNs":  []any{"arn:aws:iam::000000000001:role/consul-ecs/*", "arn:aws:iam::000000000002:role/other/*"},
+		"BoundIAMPrincipalARNs": []any{"arn:aws:iam::000000000001:role/consul-ecs/*",
+			"arn:aws:iam::000000000002:role/other/*"},
 		"EnableIAMEntityDetails": true, "STSEndpoint": "https://sts.example",
-		"IAMEntityTags": []any{"team", "consul.hashicorp.com.gateway-kind", "consul.hashicorp.com.namespace", "consul.hashicorp.com.service-name"},
+		"IAMEntityTags": []any{"team", "consul.hashicorp.com.gateway-kind",
+			"consul.hashicorp.com.namespace", "consul.hashicorp.com.service-name"},
 	}
 	if diff := cmp.Diff(want, got.Config); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
@@ -267,7 +279,9 @@ func TestAgentlessNeedsTheRuleForNodes(t *testing.T) {
 	rules := strings.Replace(documented(t), nodes, "", 1)
 	refused, _ := client(t, testkit.Grant(t, management(t), rules), nil)
 	_, err := (&Setup{Client: refused, Wanted: l.agentless(t), Log: hclog.NewNullLogger()}).Ensure(t.Context())
-	if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "create node "+l.name+": ") || !strings.Contains(err.Error(), "a policy with: "+nodes) {
+	if err == nil || consulutil.Classify(err) != retry.Permanent ||
+		!strings.Contains(err.Error(), "create node "+l.name+": ") ||
+		!strings.Contains(err.Error(), "a policy with: "+nodes) {
 		t.Errorf("got %v", err)
 	}
 	allowed, _ := client(t, testkit.Grant(t, management(t), documented(t)), nil)
@@ -276,8 +290,10 @@ func TestAgentlessNeedsTheRuleForNodes(t *testing.T) {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 	var log bytes.Buffer
-	again := mustEnsure(t, &Setup{Client: refused, Wanted: l.agentless(t), Log: hclog.New(&hclog.LoggerOptions{Output: &log})})
-	if len(again) > 0 || strings.Contains(log.String(), "created in consul") || !strings.Contains(log.String(), "node_prefix") {
+	again := mustEnsure(t,
+		&Setup{Client: refused, Wanted: l.agentless(t), Log: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	if len(again) > 0 || strings.Contains(log.String(), "created in consul") ||
+		!strings.Contains(log.String(), "node_prefix") {
 		t.Errorf("changes:\n%s\nlog:\n%s", text(again), &log)
 	}
 }

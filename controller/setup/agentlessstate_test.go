@@ -23,29 +23,43 @@ func TestAgentless(t *testing.T) {
 	want := State{
 		Cluster: mainCluster, Name: "agentless", Keys: "consul-ecs/setup/",
 		Policies: []Policy{
-			{Name: "consul-ecs-api-gateway-policy", Description: "API Gateway token Policy", Rules: "mesh = \"read\"\n" + read},
-			{Name: "consul-ecs-mesh-gateway-policy", Description: "Mesh Gateway token Policy", Rules: "mesh = \"write\"\npeering = \"read\""},
+			{Name: "consul-ecs-api-gateway-policy", Description: "API Gateway token Policy",
+				Rules: "mesh = \"read\"\n" + read},
+			{Name: "consul-ecs-mesh-gateway-policy", Description: "Mesh Gateway token Policy",
+				Rules: "mesh = \"write\"\npeering = \"read\""},
 		},
 		Roles: []Role{
-			{Name: "consul-ecs-api-gateway-role", Description: "API Gateway Role for ECS", Policies: []string{"consul-ecs-api-gateway-policy"}},
-			{Name: "consul-ecs-mesh-gateway-role", Description: "Mesh Gateway Role for ECS", Policies: []string{"consul-ecs-mesh-gateway-policy"}},
+			{Name: "consul-ecs-api-gateway-role", Description: "API Gateway Role for ECS",
+				Policies: []string{"consul-ecs-api-gateway-policy"}},
+			{Name: "consul-ecs-mesh-gateway-role", Description: "Mesh Gateway Role for ECS",
+				Policies: []string{"consul-ecs-mesh-gateway-policy"}},
 			{Name: "consul-ecs-terminating-gateway-role", Description: "Terminating Gateway Role for ECS"},
 		},
 		Methods: []AuthMethod{{
-			Name: "iam-ecs-service-token", Description: "AWS IAM auth method for ECS service tokens", Principals: []string{ours},
-			EntityTags: []string{"consul.hashicorp.com.service-name", "consul.hashicorp.com.namespace", "consul.hashicorp.com.gateway-kind"},
+			Name: "iam-ecs-service-token", Description: "AWS IAM auth method for ECS service tokens",
+			Principals: []string{ours},
+			EntityTags: []string{"consul.hashicorp.com.service-name", "consul.hashicorp.com.namespace",
+				"consul.hashicorp.com.gateway-kind"},
 		}},
 		Rules: []BindingRule{
-			{Method: "iam-ecs-service-token", Description: "Bind a service identity from IAM role tag for ECS", BindType: "service", BindName: "${entity_tags.consul.hashicorp.com.service-name}"},
-			{Method: "iam-ecs-service-token", Description: "Bind a Consul role from IAM role tag for ECS based API gateways",
-				Selector: `entity_tags["consul.hashicorp.com.gateway-kind"] == "api-gateway"`, BindType: "role", BindName: "consul-ecs-api-gateway-role"},
-			{Method: "iam-ecs-service-token", Description: "Bind a Consul role from IAM role tag for ECS based Terminating gateways",
-				Selector: `entity_tags["consul.hashicorp.com.gateway-kind"] == "terminating-gateway"`, BindType: "role", BindName: "consul-ecs-terminating-gateway-role"},
-			{Method: "iam-ecs-service-token", Description: "Bind a Consul role from IAM role tag for ECS based mesh gateways",
-				Selector: `entity_tags["consul.hashicorp.com.gateway-kind"] == "mesh-gateway"`, BindType: "role", BindName: "consul-ecs-mesh-gateway-role"},
+			{Method: "iam-ecs-service-token", Description: "Bind a service identity from IAM role tag for ECS",
+				BindType: "service", BindName: "${entity_tags.consul.hashicorp.com.service-name}"},
+			{Method: "iam-ecs-service-token",
+				Description: "Bind a Consul role from IAM role tag for ECS based API gateways",
+				Selector:    `entity_tags["consul.hashicorp.com.gateway-kind"] == "api-gateway"`,
+				BindType:    "role", BindName: "consul-ecs-api-gateway-role"},
+			{Method: "iam-ecs-service-token",
+				Description: "Bind a Consul role from IAM role tag for ECS based Terminating gateways",
+				Selector:    `entity_tags["consul.hashicorp.com.gateway-kind"] == "terminating-gateway"`,
+				BindType:    "role", BindName: "consul-ecs-terminating-gateway-role"},
+			{Method: "iam-ecs-service-token",
+				Description: "Bind a Consul role from IAM role tag for ECS based mesh gateways",
+				Selector:    `entity_tags["consul.hashicorp.com.gateway-kind"] == "mesh-gateway"`,
+				BindType:    "role", BindName: "consul-ecs-mesh-gateway-role"},
 		},
-		Anonymous: &Policy{Name: "anonymous-token-policy", Description: "Anonymous token Policy", Rules: read, Shared: true},
-		Node:      &Node{Name: mainCluster, Address: "10.0.0.9"},
+		Anonymous: &Policy{Name: "anonymous-token-policy", Description: "Anonymous token Policy",
+			Rules: read, Shared: true},
+		Node: &Node{Name: mainCluster, Address: "10.0.0.9"},
 	}
 	if diff := cmp.Diff(want, agentlessState(t, Options{AnonymousRead: true})); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
@@ -54,7 +68,8 @@ func TestAgentless(t *testing.T) {
 
 func TestAgentlessInPartition(t *testing.T) {
 	t.Parallel()
-	const gateway = "mesh = \"read\"\nnamespace_prefix \"\" {\n  node_prefix \"\" {\n    policy = \"read\"\n  }\n  service_prefix \"\" {\n    policy = \"read\"\n  }\n}"
+	const gateway = "mesh = \"read\"\nnamespace_prefix \"\" {\n  node_prefix \"\" {\n    policy = \"read\"\n  }\n  " +
+		"service_prefix \"\" {\n    policy = \"read\"\n  }\n}"
 	for partition, mesh := range map[string]string{
 		"team":    "mesh = \"write\"\npeering = \"read\"",
 		"default": "mesh = \"write\"\npeering = \"read\"\npartition_prefix \"\" {\n  peering = \"read\"\n}",
@@ -62,17 +77,21 @@ func TestAgentlessInPartition(t *testing.T) {
 		s := agentlessState(t, Options{Partition: partition})
 		scope := Scope{Partition: partition, Namespace: "default"}
 		want := []Policy{
-			{Name: "consul-ecs-api-gateway-policy", Description: "API Gateway token Policy", Rules: gateway, Scope: scope},
-			{Name: "consul-ecs-mesh-gateway-policy", Description: "Mesh Gateway token Policy", Rules: mesh, Scope: scope},
+			{Name: "consul-ecs-api-gateway-policy", Description: "API Gateway token Policy",
+				Rules: gateway, Scope: scope},
+			{Name: "consul-ecs-mesh-gateway-policy", Description: "Mesh Gateway token Policy",
+				Rules: mesh, Scope: scope},
 		}
 		if diff := cmp.Diff(want, s.Policies); diff != "" {
 			t.Errorf("%s: policies (-want +got):\n%s", partition, diff)
 		}
-		if diff := cmp.Diff(&Node{Name: mainCluster, Address: "10.0.0.9", Scope: Scope{Partition: partition}}, s.Node); diff != "" {
+		if diff := cmp.Diff(&Node{Name: mainCluster, Address: "10.0.0.9", Scope: Scope{Partition: partition}},
+			s.Node); diff != "" {
 			t.Errorf("%s: node (-want +got):\n%s", partition, diff)
 		}
 		rules := []api.ACLAuthMethodNamespaceRule{{
-			Selector: `entity_tags["consul.hashicorp.com.namespace"] != ""`, BindNamespace: "${entity_tags.consul.hashicorp.com.namespace}",
+			Selector:      `entity_tags["consul.hashicorp.com.namespace"] != ""`,
+			BindNamespace: "${entity_tags.consul.hashicorp.com.namespace}",
 		}}
 		if diff := cmp.Diff(rules, s.Methods[0].NamespaceRules); diff != "" {
 			t.Errorf("%s: namespace rules (-want +got):\n%s", partition, diff)
@@ -118,14 +137,24 @@ func TestCompareNode(t *testing.T) {
 		want    *api.CatalogRegistration
 		changed []string
 	}{
-		"missing": {"10.0.0.9", nil, &api.CatalogRegistration{Node: "n", Address: "10.0.0.9", NodeMeta: synthetic}, nil},
-		"missing, and the controller runs in no task": {"", nil, &api.CatalogRegistration{Node: "n", Address: "127.0.0.1", NodeMeta: synthetic}, nil},
-		"as wanted":      {"10.0.0.9", &api.Node{Node: "n", Address: "10.0.0.9", Meta: synthetic}, nil, nil},
-		"any address":    {"", &api.Node{Node: "n", Address: "10.0.0.9", Meta: synthetic}, nil, nil},
-		"other metadata": {"10.0.0.9", &api.Node{Node: "n", Address: "10.0.0.9", Meta: map[string]string{"synthetic-node": "true", "team": "a"}}, nil, nil},
-		"other address": {"10.0.0.9", &api.Node{ID: "i", Node: "n", Address: "10.0.0.8", Meta: map[string]string{"synthetic-node": "true", "team": "a"}, TaggedAddresses: map[string]string{"wan": "1.2.3.4"}},
-			&api.CatalogRegistration{ID: "i", Node: "n", Address: "10.0.0.9", NodeMeta: map[string]string{"synthetic-node": "true", "team": "a"}, TaggedAddresses: map[string]string{"wan": "1.2.3.4"}}, []string{"Address"}},
-		"made by a task": {"10.0.0.9", &api.Node{Node: "n", Address: "10.0.0.9"}, &api.CatalogRegistration{Node: "n", Address: "10.0.0.9", NodeMeta: synthetic}, []string{"Meta"}},
+		"missing": {"10.0.0.9", nil, &api.CatalogRegistration{Node: "n", Address: "10.0.0.9", NodeMeta: synthetic},
+			nil},
+		"missing, and the controller runs in no task": {"", nil,
+			&api.CatalogRegistration{Node: "n", Address: "127.0.0.1", NodeMeta: synthetic}, nil},
+		"as wanted":   {"10.0.0.9", &api.Node{Node: "n", Address: "10.0.0.9", Meta: synthetic}, nil, nil},
+		"any address": {"", &api.Node{Node: "n", Address: "10.0.0.9", Meta: synthetic}, nil, nil},
+		"other metadata": {"10.0.0.9",
+			&api.Node{Node: "n", Address: "10.0.0.9", Meta: map[string]string{"synthetic-node": "true", "team": "a"}},
+			nil, nil},
+		"other address": {"10.0.0.9",
+			&api.Node{ID: "i", Node: "n", Address: "10.0.0.8",
+				Meta:            map[string]string{"synthetic-node": "true", "team": "a"},
+				TaggedAddresses: map[string]string{"wan": "1.2.3.4"}},
+			&api.CatalogRegistration{ID: "i", Node: "n", Address: "10.0.0.9",
+				NodeMeta:        map[string]string{"synthetic-node": "true", "team": "a"},
+				TaggedAddresses: map[string]string{"wan": "1.2.3.4"}}, []string{"Address"}},
+		"made by a task": {"10.0.0.9", &api.Node{Node: "n", Address: "10.0.0.9"},
+			&api.CatalogRegistration{Node: "n", Address: "10.0.0.9", NodeMeta: synthetic}, []string{"Meta"}},
 	} {
 		s := State{Node: &Node{Name: "n", Address: tt.address}}
 		p := s.compare(Observed{Nodes: map[string]*api.Node{"n": tt.found}})

@@ -34,7 +34,8 @@ func TestChangeOfAnObjectInBetweenSurvives(t *testing.T) {
 				return nil, nil
 			})
 			s := l.setup(t, c, Options{})
-			if _, err := s.Ensure(t.Context()); !errors.Is(err, errChanged) || consulutil.Classify(err) != retry.NotYet {
+			if _, err := s.Ensure(t.Context()); !errors.Is(err, errChanged) ||
+				consulutil.Classify(err) != retry.NotYet {
 				t.Errorf("got %v", err)
 			}
 			mustEnsure(t, s)

@@ -66,12 +66,14 @@ func common(o Options) (State, error) {
 		Keys:      keys,
 		Methods: []AuthMethod{{
 			Name: config.ServiceAuthMethod, Description: "AWS IAM auth method for ECS service tokens",
-			Principals: []string{principal}, EntityTags: []string{config.TagServiceName, config.TagNamespace}, Scope: scope,
+			Principals: []string{principal}, EntityTags: []string{config.TagServiceName, config.TagNamespace},
+			Scope:    scope,
 			TokenTTL: o.TokenTTL, ForceTTL: o.ForceTokenTTL,
 		}},
 		Rules: []BindingRule{{
 			Method: config.ServiceAuthMethod, Description: "Bind a service identity from IAM role tag for ECS",
-			BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags." + config.TagServiceName + "}", Scope: scope,
+			BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags." + config.TagServiceName + "}",
+			Scope: scope,
 		}},
 	}
 	if o.AnonymousRead {

@@ -64,7 +64,8 @@ func (s State) compare(f Observed) Plan {
 		all = []Object{o}
 		if f.NoPartition {
 			p.Writes = append(p.Writes, Write{Object: o, Create: true,
-				Value: &api.Partition{Name: s.Partition, Description: "Created by consul-ecs for the tasks of an ECS cluster"}})
+				Value: &api.Partition{Name: s.Partition,
+					Description: "Created by consul-ecs for the tasks of an ECS cluster"}})
 		}
 	}
 	for _, want := range s.Policies {
@@ -183,7 +184,8 @@ func (p *Plan) rule(want BindingRule, f Observed, needs []Object) {
 	if method := (Object{kindMethod, want.Method}); !read || f.Methods[want.Method] == nil && !p.writes(method) {
 		return
 	}
-	w := Write{Object: want.Object(), Scope: want.Scope, Needs: append(slices.Clone(needs), Object{kindMethod, want.Method})}
+	w := Write{Object: want.Object(), Scope: want.Scope,
+		Needs: append(slices.Clone(needs), Object{kindMethod, want.Method})}
 	if want.BindType == api.BindingRuleBindTypeRole {
 		w.Needs = append(w.Needs, Object{kindRole, want.BindName})
 	}
@@ -212,7 +214,8 @@ func (p *Plan) writes(o Object) bool {
 
 // met reports whether a rule binds what is wanted; any client may have created it.
 func (b BindingRule) met(r *api.ACLBindingRule) bool {
-	sameName := r.BindName == b.BindName || b.BindType == api.BindingRuleBindTypeRole && aclrules.SameName(r.BindName, b.BindName)
+	sameName := r.BindName == b.BindName ||
+		b.BindType == api.BindingRuleBindTypeRole && aclrules.SameName(r.BindName, b.BindName)
 	return r.BindType == b.BindType && sameName && (b.Selector == "" || r.Selector == b.Selector)
 }
 

@@ -135,32 +135,40 @@ func made(t testing.TB, s State, change func(*Observed)) Observed {
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	record := "record " + mainCluster + " in iam-ecs-service-token"
-	rules := func(f *Observed) []*api.ACLBindingRule { return f.Rules[config.ServiceAuthMethod][:1] } // the last one is the record
+	// the last one is the record
+	rules := func(f *Observed) []*api.ACLBindingRule { return f.Rules[config.ServiceAuthMethod][:1] }
 	for name, c := range map[string]struct {
 		change func(*Observed)
 		want   []string
 	}{
-		"policy deleted": {func(f *Observed) { f.Policies[clientPolicy] = nil }, []string{"policy consul-ecs-client-policy new"}},
+		"policy deleted": {func(f *Observed) { f.Policies[clientPolicy] = nil },
+			[]string{"policy consul-ecs-client-policy new"}},
 		"policy weakened": {func(f *Observed) { f.Policies[clientPolicy].Rules = `node_prefix "" { policy = "write" }` },
 			[]string{"policy consul-ecs-client-policy Rules"}},
 		"policy in other words": {func(f *Observed) {
-			f.Policies[clientPolicy].Rules = "service_prefix \"\" { policy = \"read\" } # all\nnode_prefix \"\" { policy = \"write\" }"
+			f.Policies[clientPolicy].Rules = "service_prefix \"\" { policy = \"read\" } # all\nnode_prefix \"\" { " +
+				"policy = \"write\" }"
 		}, nil},
 		"policy in JSON": {func(f *Observed) {
-			f.Policies[clientPolicy].Rules = `{"node_prefix":{"":{"policy":"write"}},"service_prefix":{"":{"policy":"read"}}}`
+			f.Policies[clientPolicy].Rules = `{"node_prefix":{"":{"policy":"write"}},` +
+				`"service_prefix":{"":{"policy":"read"}}}`
 		}, nil},
 		"policy with what the server ignores": {func(f *Observed) { f.Policies[clientPolicy].Rules += "\nnamespace \"a\" { acl = \"write\" }" },
 			[]string{"policy consul-ecs-client-policy Rules"}},
-		"policy that is none": {func(f *Observed) { f.Policies[clientPolicy].Rules = "{" }, []string{"policy consul-ecs-client-policy Rules"}},
+		"policy that is none": {func(f *Observed) { f.Policies[clientPolicy].Rules = "{" },
+			[]string{"policy consul-ecs-client-policy Rules"}},
 		"policy described by an operator": {func(f *Observed) {
 			f.Policies[clientPolicy].Description, f.Policies[clientPolicy].Datacenters = "mine", []string{"dc1"}
 		}, nil},
 		"shared policy changed": {func(f *Observed) { f.Policies[anonymousPolicy].Rules = `node_prefix "" { policy = "read" }` }, nil},
-		"shared policy deleted": {func(f *Observed) { f.Policies[anonymousPolicy] = nil }, []string{"policy anonymous-token-policy new"}},
+		"shared policy deleted": {func(f *Observed) { f.Policies[anonymousPolicy] = nil },
+			[]string{"policy anonymous-token-policy new"}},
 		"token detached": {func(f *Observed) { f.Anonymous.Policies = []*api.ACLLink{{Name: "other"}} },
 			[]string{"token 00000000-0000-0000-0000-000000000002 Policies"}},
-		"role deleted":               {func(f *Observed) { f.Roles[clientRole] = nil }, []string{"role consul-ecs-client-role new"}},
-		"role unlinked":              {func(f *Observed) { f.Roles[clientRole].Policies = nil }, []string{"role consul-ecs-client-role Policies"}},
+		"role deleted": {func(f *Observed) { f.Roles[clientRole] = nil },
+			[]string{"role consul-ecs-client-role new"}},
+		"role unlinked": {func(f *Observed) { f.Roles[clientRole].Policies = nil },
+			[]string{"role consul-ecs-client-role Policies"}},
 		"role linked in upper case":  {func(f *Observed) { upper(&f.Roles[clientRole].Policies[0].Name) }, nil},
 		"token linked in upper case": {func(f *Observed) { upper(&f.Anonymous.Policies[0].Name) }, nil},
 		"role bound in upper case":   {func(f *Observed) { upper(&f.Rules[config.ClientAuthMethod][0].BindName) }, nil},
@@ -171,27 +179,41 @@ func TestCompare(t *testing.T) {
 			r.Policies = append([]*api.ACLLink{{Name: "x"}}, r.Policies...)
 			r.Description, r.ServiceIdentities = "mine", []*api.ACLServiceIdentity{{ServiceName: "web"}}
 		}, nil},
-		"method deleted": {func(f *Observed) { f.Methods[config.ClientAuthMethod], f.Rules[config.ClientAuthMethod] = nil, nil },
-			[]string{"auth method iam-ecs-client-token new", "binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS new", "record " + mainCluster + " in iam-ecs-client-token new"}},
-		"record deleted":    {func(f *Observed) { f.Rules[config.ServiceAuthMethod] = rules(f) }, []string{record + " new"}},
-		"record that binds": {func(f *Observed) { f.Rules[config.ServiceAuthMethod][1].Selector = "" }, []string{record + " Description"}},
+		"method deleted": {func(f *Observed) {
+			f.Methods[config.ClientAuthMethod],
+				f.Rules[config.ClientAuthMethod] = nil, nil
+		},
+			[]string{"auth method iam-ecs-client-token new",
+				"binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS new",
+				"record " + mainCluster + " in iam-ecs-client-token new"}},
+		"record deleted": {func(f *Observed) { f.Rules[config.ServiceAuthMethod] = rules(f) },
+			[]string{record + " new"}},
+		"record that binds": {func(f *Observed) { f.Rules[config.ServiceAuthMethod][1].Selector = "" },
+			[]string{record + " Description"}},
 		"rule deleted": {func(f *Observed) { f.Rules[config.ServiceAuthMethod] = f.Rules[config.ServiceAuthMethod][1:] },
 			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS new"}},
 		"rule for another name": {func(f *Observed) { rules(f)[0].BindName = "web" },
 			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS BindName"}},
 		"rule of another type": {func(f *Observed) { rules(f)[0].BindType = api.BindingRuleBindTypeNode },
 			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS BindType"}},
-		"rule narrowed":                 {func(f *Observed) { rules(f)[0].Selector = `entity_tags["env"] == "prod"` }, nil},
+		"rule narrowed": {func(f *Observed) { rules(f)[0].Selector = `entity_tags["env"] == "prod"` },
+			nil},
 		"rule described by an operator": {func(f *Observed) { rules(f)[0].Description = "mine" }, nil},
 		"more rules": {func(f *Observed) {
-			f.Rules[config.ServiceAuthMethod] = append([]*api.ACLBindingRule{{BindType: "role", BindName: "x", Description: rules(f)[0].Description}}, f.Rules[config.ServiceAuthMethod]...)
+			f.Rules[config.ServiceAuthMethod] = append(
+				[]*api.ACLBindingRule{{BindType: "role", BindName: "x", Description: rules(f)[0].Description}},
+				f.Rules[config.ServiceAuthMethod]...)
 		}, nil},
 		"nothing could be read": {func(f *Observed) { *f = Observed{} }, nil},
 		"rules could not be read": {func(f *Observed) {
 			f.Methods[config.ClientAuthMethod] = nil
 			delete(f.Rules, config.ClientAuthMethod)
 		}, nil},
-		"one method could not be read": {func(f *Observed) { delete(f.Methods, config.ClientAuthMethod); f.Rules[config.ClientAuthMethod] = nil }, nil},
+		"one method could not be read": {func(f *Observed) {
+			delete(f.Methods,
+				config.ClientAuthMethod)
+			f.Rules[config.ClientAuthMethod] = nil
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -176,10 +176,13 @@ func TestCrashAfterEachWrite(t *testing.T) {
 			if took := time.Since(start); took > lockWait {
 				t.Errorf("the next start took %s", took)
 			}
-			if diff := compare([]string{trusted(1, "narrow/"), trusted(2, "consul-ecs/"), "arn:aws:iam::9:user/operator"}, principalsOf(t, l.serviceMethod())); diff != "" {
+			if diff := compare(
+				[]string{trusted(1, "narrow/"), trusted(2, "consul-ecs/"), "arn:aws:iam::9:user/operator"},
+				principalsOf(t, l.serviceMethod())); diff != "" {
 				t.Error(diff)
 			}
-			if diff := compare([]string{trusted(1, "narrow/"), trusted(2, "consul-ecs/")}, principalsOf(t, l.clientMethod())); diff != "" {
+			if diff := compare([]string{trusted(1, "narrow/"), trusted(2, "consul-ecs/")},
+				principalsOf(t, l.clientMethod())); diff != "" {
 				t.Error(diff)
 			}
 			if again := mustEnsure(t, s); len(again) > 0 {
@@ -302,7 +305,8 @@ func TestMethodMadeInBetweenSurvives(t *testing.T) {
 	theirs := "arn:aws:iam::000000000002:role/*"
 	var once sync.Once
 	c, _ := client(t, testkit.ManagementToken, func(r *http.Request) (*http.Response, error) {
-		if r.Method == http.MethodPut && r.URL.Path == "/v1/acl/auth-method" { // no method was found, and the client's is first
+		// no method was found, and the client's is first
+		if r.Method == http.MethodPut && r.URL.Path == "/v1/acl/auth-method" {
 			once.Do(func() {
 				_, _, err := management(t).ACL().AuthMethodCreate(&api.ACLAuthMethod{
 					Name: l.serviceMethod(), Type: "aws-iam", MaxTokenTTL: time.Hour,
@@ -323,7 +327,8 @@ func TestMethodMadeInBetweenSurvives(t *testing.T) {
 	if diff := compare([]string{trusted(1, "consul-ecs/"), theirs}, principalsOf(t, l.serviceMethod())); diff != "" {
 		t.Error(diff)
 	}
-	if method, _, err := management(t).ACL().AuthMethodRead(l.serviceMethod(), nil); err != nil || method.MaxTokenTTL != time.Hour {
+	if method, _, err := management(t).ACL().AuthMethodRead(l.serviceMethod(), nil); err != nil ||
+		method.MaxTokenTTL != time.Hour {
 		t.Errorf("%+v, %v", method, err)
 	}
 }
@@ -353,7 +358,8 @@ func TestContextEndsTheWait(t *testing.T) {
 	go func() { _, err := s.Ensure(ctx); done <- err }()
 	<-waiting
 	cancel()
-	if err := <-done; err == nil || !strings.Contains(err.Error(), "take the setup lock consul-ecs/setup/"+l.name+"/lock") {
+	if err := <-done; err == nil ||
+		!strings.Contains(err.Error(), "take the setup lock consul-ecs/setup/"+l.name+"/lock") {
 		t.Errorf("got %v", err)
 	}
 }

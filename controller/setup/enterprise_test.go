@@ -30,8 +30,10 @@ type enterprise struct {
 func newEnterprise(t *testing.T) (*enterprise, *api.Client) {
 	t.Helper()
 	e := &enterprise{objects: map[string]json.RawMessage{}}
-	e.objects["/v1/acl/token/"+anonymousToken+" default/default"] = json.RawMessage(`{"AccessorID":"` + anonymousToken + `","SecretID":"anonymous","Description":"Anonymous Token"}`)
-	e.objects["/v1/namespace/default ecs/"] = json.RawMessage(`{"Name":"default","Meta":{"team":"a"},"ACLs":{"PolicyDefaults":[{"ID":"1","Name":"theirs"}],"RoleDefaults":null}}`)
+	e.objects["/v1/acl/token/"+anonymousToken+" default/default"] = json.RawMessage(`{"AccessorID":"` + anonymousToken +
+		`","SecretID":"anonymous","Description":"Anonymous Token"}`)
+	e.objects["/v1/namespace/default ecs/"] = json.RawMessage(`{"Name":"default","Meta":{"team":"a"},` +
+		`"ACLs":{"PolicyDefaults":[{"ID":"1","Name":"theirs"}],"RoleDefaults":null}}`)
 	c, err := consulutil.NewClient(consulutil.Options{
 		Address: "enterprise.example:8500", Token: "t",
 		Wrap: func(http.RoundTripper) http.RoundTripper { return e },
@@ -74,9 +76,11 @@ func (e *enterprise) answer(r *http.Request, body []byte) (int, []byte) {
 	case r.Method == http.MethodPut:
 		return e.put(path, place, body)
 	case path == "/v1/acl/binding-rules":
-		return 200, e.list("/v1/acl/binding-rule/", place, func(o map[string]any) bool { return o["AuthMethod"] == q.Get("authmethod") })
+		return 200, e.list("/v1/acl/binding-rule/", place,
+			func(o map[string]any) bool { return o["AuthMethod"] == q.Get("authmethod") })
 	case path == "/v1/catalog/nodes":
-		return 200, bytes.ReplaceAll(e.list("/v1/catalog/register", place, func(map[string]any) bool { return true }), []byte(`"NodeMeta":`), []byte(`"Meta":`))
+		return 200, bytes.ReplaceAll(e.list("/v1/catalog/register", place, func(map[string]any) bool { return true }),
+			[]byte(`"NodeMeta":`), []byte(`"Meta":`))
 	case path == "/v1/namespaces":
 		return 200, e.list("/v1/namespace/", place, func(map[string]any) bool { return true })
 	}
@@ -97,7 +101,8 @@ func (e *enterprise) put(path, place string, body []byte) (int, []byte) {
 	if path == "/v1/acl/binding-rule" {
 		name = fmt.Sprint(o["AuthMethod"], " ", o["BindName"])
 	}
-	if strings.Count(path, "/") == 2 || path == "/v1/acl/policy" || path == "/v1/acl/role" || path == "/v1/acl/auth-method" || path == "/v1/acl/binding-rule" {
+	if strings.Count(path, "/") == 2 || path == "/v1/acl/policy" || path == "/v1/acl/role" ||
+		path == "/v1/acl/auth-method" || path == "/v1/acl/binding-rule" {
 		path += "/" + name
 		if strings.HasPrefix(path, "/v1/acl/") {
 			o["ID"] = "id-of-" + name
@@ -112,11 +117,13 @@ func (e *enterprise) list(prefix, place string, want func(map[string]any) bool) 
 	list := []map[string]any{}
 	for key, data := range e.objects {
 		var o map[string]any
-		if strings.HasPrefix(key, prefix) && strings.HasSuffix(key, place) && json.Unmarshal(data, &o) == nil && want(o) {
+		if strings.HasPrefix(key, prefix) && strings.HasSuffix(key, place) && json.Unmarshal(data, &o) == nil &&
+			want(o) {
 			list = append(list, o)
 		}
 	}
-	slices.SortFunc(list, func(a, b map[string]any) int { return cmp.Compare(fmt.Sprint(a["Name"]), fmt.Sprint(b["Name"])) })
+	slices.SortFunc(list,
+		func(a, b map[string]any) int { return cmp.Compare(fmt.Sprint(a["Name"]), fmt.Sprint(b["Name"])) })
 	data, _ := json.Marshal(list)
 	return data
 }
@@ -141,7 +148,9 @@ func TestEnterprise(t *testing.T) {
 	s := &Setup{Client: c, Wanted: agent, Log: hclog.NewNullLogger()}
 	setsUpOnce(t, e, s, "enterprise.golden")
 	other, client := newEnterprise(t)
-	setsUpOnce(t, other, &Setup{Client: client, Wanted: agentless(t, Options{Partition: "ecs"}), Log: hclog.NewNullLogger()}, "enterprise-agentless.golden")
+	setsUpOnce(t, other,
+		&Setup{Client: client, Wanted: agentless(t, Options{Partition: "ecs"}), Log: hclog.NewNullLogger()},
+		"enterprise-agentless.golden")
 
 	names := []string{"web", "default", "api", "web", ""}
 	changes, err := s.EnsureNamespaces(t.Context(), names)
@@ -169,7 +178,8 @@ type refusing struct{ *enterprise }
 
 func (f refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/v1/namespace") {
-		return &http.Response{StatusCode: 500, Status: "500", Header: http.Header{}, Request: r, Body: io.NopCloser(strings.NewReader("no leader"))}, nil
+		return &http.Response{StatusCode: 500, Status: "500", Header: http.Header{}, Request: r,
+			Body: io.NopCloser(strings.NewReader("no leader"))}, nil
 	}
 	return f.enterprise.RoundTrip(r)
 }
@@ -215,7 +225,8 @@ func TestNamespacesCostTwoReads(t *testing.T) {
 	if _, err := s.EnsureNamespaces(t.Context(), []string{"web"}); err != nil {
 		t.Fatal(err)
 	}
-	want := "GET /v1/acl/policy/name/cross-namespace-read?consistent=&ns=default&partition=ecs\nGET /v1/namespaces?consistent=&partition=ecs\n"
+	want := "GET /v1/acl/policy/name/cross-namespace-read?consistent=&ns=default&partition=ecs\nGET " +
+		"/v1/namespaces?consistent=&partition=ecs\n"
 	if got := e.take(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

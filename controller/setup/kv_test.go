@@ -38,8 +38,10 @@ func TestKeysDecideNoTrust(t *testing.T) {
 	}
 	for _, key := range []string{cluster(1), "zzz"} {
 		for _, method := range []string{l.clientMethod(), l.serviceMethod()} {
-			claims := `[{"arn":"` + operators + `","added":true},{"arn":"` + trusted(1, "consul-ecs/") + `","added":false}]`
-			put(t, kv, prefix+"trust/"+key, `{"cluster":"`+key+`","controller":"`+key+`","trust":{"`+method+`":`+claims+`}}`)
+			claims := `[{"arn":"` + operators + `","added":true},{"arn":"` + trusted(1, "consul-ecs/") +
+				`","added":false}]`
+			put(t, kv, prefix+"trust/"+key,
+				`{"cluster":"`+key+`","controller":"`+key+`","trust":{"`+method+`":`+claims+`}}`)
 		}
 	}
 	put(t, kv, prefix+"lock", "forged")

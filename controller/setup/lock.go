@@ -45,7 +45,8 @@ type lock struct {
 // acquire waits until the lock is ours, at most lockWait. A dead holder's
 // session ends by itself.
 func (s *Setup) acquire(ctx context.Context) (*lock, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("not acquired within %s: another controller holds the lock, or Consul does not answer", lockWait))
+	ctx, cancel := context.WithTimeoutCause(ctx, lockWait,
+		fmt.Errorf("not acquired within %s: another controller holds the lock, or Consul does not answer", lockWait))
 	defer cancel()
 	l := &lock{setup: s, end: sinceBoot() + lockTTL - lockMargin}
 	var err error
@@ -147,7 +148,8 @@ func (l *lock) release(ctx context.Context) {
 	_, _, err := l.setup.Client.KV().Release(l.pair(), options)
 	_, destroyErr := l.setup.Client.Session().Destroy(l.session, options)
 	if err := errors.Join(err, destroyErr); err != nil {
-		l.setup.Log.Warn("setup lock was not released; it expires with its session", logkey.Path, l.setup.Wanted.lockKey(), logkey.Error, err)
+		l.setup.Log.Warn("setup lock was not released; it expires with its session",
+			logkey.Path, l.setup.Wanted.lockKey(), logkey.Error, err)
 	}
 }
 

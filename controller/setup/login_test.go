@@ -38,7 +38,8 @@ func TestTasksLogIn(t *testing.T) {
 	if token := login(t, l.clientMethod(), ""); len(token.Roles) != 1 || token.Roles[0].Name != l.role() {
 		t.Errorf("a client's token %+v, want role %s", token, l.role())
 	}
-	if token := login(t, l.serviceMethod(), ""); len(token.ServiceIdentities) != 1 || token.ServiceIdentities[0].ServiceName != "web" {
+	if token := login(t, l.serviceMethod(), ""); len(token.ServiceIdentities) != 1 ||
+		token.ServiceIdentities[0].ServiceName != "web" {
 		t.Errorf("a service's token %+v, want the identity web", token)
 	}
 	mustEnsure(t, l.setup(t, management(t), Options{RolePath: "consul-ecs"}))
@@ -64,7 +65,8 @@ func setEndpoints(t *testing.T, method, url string) {
 // login logs the task's role in and returns its token, or wants a refusal.
 func login(t *testing.T, method, refusal string) *api.ACLToken {
 	t.Helper()
-	signer, err := awsutil.NewSigner(t.Context(), awsutil.LoadOptions{DefaultRegion: "us-west-2", UserAgent: "consul-ecs", Version: "v0"})
+	signer, err := awsutil.NewSigner(t.Context(),
+		awsutil.LoadOptions{DefaultRegion: "us-west-2", UserAgent: "consul-ecs", Version: "v0"})
 	if err != nil {
 		t.Fatal(err)
 	}

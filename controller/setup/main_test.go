@@ -155,7 +155,8 @@ func rulesOf(t testing.TB, acl *api.ACL, method string) []*api.ACLBindingRule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(rules, func(r *api.ACLBindingRule) bool { return strings.HasPrefix(r.Description, recordPrefix) })
+	return slices.DeleteFunc(rules,
+		func(r *api.ACLBindingRule) bool { return strings.HasPrefix(r.Description, recordPrefix) })
 }
 
 func mustEnsure(t testing.TB, s *Setup) []Write {

@@ -29,7 +29,8 @@ func (m AuthMethod) create() *api.ACLAuthMethod {
 	if len(m.EntityTags) > 0 {
 		config[keyTags] = sortedUnique(m.EntityTags)
 	}
-	method := &api.ACLAuthMethod{Name: m.Name, Type: methodType, Description: m.Description, MaxTokenTTL: m.TokenTTL, Config: config}
+	method := &api.ACLAuthMethod{Name: m.Name, Type: methodType, Description: m.Description, MaxTokenTTL: m.TokenTTL,
+		Config: config}
 	for _, rule := range m.NamespaceRules {
 		method.NamespaceRules = append(method.NamespaceRules, &rule)
 	}
@@ -42,7 +43,8 @@ func (m AuthMethod) create() *api.ACLAuthMethod {
 func (m AuthMethod) compare(found *api.ACLAuthMethod, t trust) (*api.ACLAuthMethod, []string, error) {
 	if found.Type != methodType {
 		return nil, nil, fmt.Errorf(
-			"auth method %s has type %q, want %s, and Consul cannot change a method's type: delete or rename it", m.Name, found.Type, methodType)
+			"auth method %s has type %q, want %s, and Consul cannot change a method's type: delete or rename it",
+			m.Name, found.Type, methodType)
 	}
 	changed := []string{}
 	fixed := *found
@@ -51,7 +53,8 @@ func (m AuthMethod) compare(found *api.ACLAuthMethod, t trust) (*api.ACLAuthMeth
 		fixed.Config = map[string]any{}
 	}
 	if len(t.add)+len(t.remove) > 0 {
-		kept := slices.DeleteFunc(stringList(fixed.Config, keyPrincipals), func(arn string) bool { return slices.Contains(t.remove, arn) })
+		kept := slices.DeleteFunc(stringList(fixed.Config, keyPrincipals),
+			func(arn string) bool { return slices.Contains(t.remove, arn) })
 		fixed.Config[configKey(fixed.Config, keyPrincipals)] = append(kept, t.add...)
 		changed = append(changed, keyPrincipals+t.String())
 	}
@@ -70,7 +73,8 @@ func (m AuthMethod) compare(found *api.ACLAuthMethod, t trust) (*api.ACLAuthMeth
 	}
 	fixed.NamespaceRules = slices.Clone(found.NamespaceRules)
 	for _, rule := range m.NamespaceRules {
-		if !slices.ContainsFunc(found.NamespaceRules, func(r *api.ACLAuthMethodNamespaceRule) bool { return r != nil && *r == rule }) {
+		if !slices.ContainsFunc(found.NamespaceRules,
+			func(r *api.ACLAuthMethodNamespaceRule) bool { return r != nil && *r == rule }) {
 			fixed.NamespaceRules = append(fixed.NamespaceRules, &rule)
 			changed = append(changed, "NamespaceRules")
 		}

@@ -31,22 +31,26 @@ func TestMethodKeepsOperatorSettings(t *testing.T) {
 	})
 	p := s.compare(f)
 	if diff := cmp.Diff([]string{
-		"auth method iam-ecs-service-token BoundIAMPrincipalARNs +" + ours + " EnableIAMEntityDetails IAMEntityTags NamespaceRules",
+		"auth method iam-ecs-service-token BoundIAMPrincipalARNs +" + ours +
+			" EnableIAMEntityDetails IAMEntityTags NamespaceRules",
 	}, steps(p)); diff != "" {
 		t.Fatalf("writes (-want +got):\n%s", diff)
 	}
 	want := &api.ACLAuthMethod{
-		Name: config.ServiceAuthMethod, Type: "aws-iam", Description: "mine", DisplayName: "Mine", TokenLocality: "global", TokenNameFormat: "${x}",
+		Name: config.ServiceAuthMethod, Type: "aws-iam", Description: "mine",
+		DisplayName: "Mine", TokenLocality: "global", TokenNameFormat: "${x}",
 		MaxTokenTTL: time.Hour,
 		NamespaceRules: []*api.ACLAuthMethodNamespaceRule{
 			{BindNamespace: "theirs"},
-			{Selector: `entity_tags["consul.hashicorp.com.namespace"] != ""`, BindNamespace: "${entity_tags.consul.hashicorp.com.namespace}"},
+			{Selector: `entity_tags["consul.hashicorp.com.namespace"] != ""`,
+				BindNamespace: "${entity_tags.consul.hashicorp.com.namespace}"},
 		},
 		Config: map[string]any{
 			"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::9:role/z", "arn:aws:iam::9:user/a", ours},
 			"EnableIAMEntityDetails": true,
-			"IAMEntityTags":          []string{"team", "consul.hashicorp.com.service-name", "consul.hashicorp.com.namespace"},
-			"ServerIDHeaderValue":    "consul.example", "MaxRetries": 3.0,
+			"IAMEntityTags": []string{"team", "consul.hashicorp.com.service-name",
+				"consul.hashicorp.com.namespace"},
+			"ServerIDHeaderValue": "consul.example", "MaxRetries": 3.0,
 			"IAMEndpoint": "https://iam.example", "STSEndpoint": "https://sts.example",
 			"AllowedSTSHeaderValues": []any{"X-Extra"}, "OfALaterVersion": map[string]any{"a": 1.0},
 		},
@@ -117,7 +121,8 @@ func TestMethodOfAnotherType(t *testing.T) {
 		f.Rules[config.ServiceAuthMethod] = f.Rules[config.ServiceAuthMethod][1:] // the record
 	})
 	p := s.compare(f)
-	if len(p.Refused) != 1 || p.Refused[Object{kindMethod, config.ClientAuthMethod}] == nil || !strings.Contains(p.Refused[Object{kindMethod, config.ClientAuthMethod}].Error(), `has type "jwt"`) {
+	if len(p.Refused) != 1 || p.Refused[Object{kindMethod, config.ClientAuthMethod}] == nil ||
+		!strings.Contains(p.Refused[Object{kindMethod, config.ClientAuthMethod}].Error(), `has type "jwt"`) {
 		t.Errorf("refused %+v", p.Refused)
 	}
 	if got := steps(p); len(got) != 1 {

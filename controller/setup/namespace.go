@@ -41,7 +41,8 @@ func (s State) compareNamespaces(names []string, f Observed) (p Plan) {
 			continue
 		case i < 0:
 			w.Create = true
-			w.Value = &api.Namespace{Name: name, Description: "Created by consul-ecs for the tasks of an ECS cluster", ACLs: defaults(nil)}
+			w.Value = &api.Namespace{Name: name, Description: "Created by consul-ecs for the tasks of an ECS cluster",
+				ACLs: defaults(nil)}
 		case name != defaultNamespace || hasDefault(f.Namespaces[i].ACLs):
 			continue
 		default:
@@ -55,7 +56,9 @@ func (s State) compareNamespaces(names []string, f Observed) (p Plan) {
 }
 
 func hasDefault(acls *api.NamespaceACLConfig) bool {
-	return acls != nil && slices.ContainsFunc(acls.PolicyDefaults, func(l api.ACLLink) bool { return aclrules.SameName(l.Name, crossNamespacePolicy) })
+	return acls != nil &&
+		slices.ContainsFunc(acls.PolicyDefaults,
+			func(l api.ACLLink) bool { return aclrules.SameName(l.Name, crossNamespacePolicy) })
 }
 
 // defaults returns a namespace's default policies and ours.

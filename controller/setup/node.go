@@ -18,7 +18,8 @@ func (p *Plan) node(want Node, f Observed, needs []Object) {
 	if !read {
 		return
 	}
-	fixed := &api.CatalogRegistration{Node: want.Name, Address: want.Address, NodeMeta: map[string]string{}, Partition: want.Scope.Partition}
+	fixed := &api.CatalogRegistration{Node: want.Name, Address: want.Address, NodeMeta: map[string]string{},
+		Partition: want.Scope.Partition}
 	w := Write{Object: Object{kindNode, want.Name}, Value: fixed, Scope: want.Scope, Needs: needs}
 	if found == nil {
 		w.Create = true

@@ -13,17 +13,26 @@ type note struct {
 
 // Texts of notes, for the log.
 const (
-	noteWhole       = "auth method trusts every role of the account and no controller recorded it: remove it from BoundIAMPrincipalARNs unless it is intended"
-	noteShared      = "former role path stays trusted: another controller claims it; if that controller no longer exists, delete the binding rule that is its record and the entry of BoundIAMPrincipalARNs"
-	noteFound       = "former role path stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is intended"
-	noteUnreadable  = "binding rule that is a record of trust cannot be read: no trust is removed until it is corrected or deleted"
-	noteHiddenNode  = "token cannot read the cluster's node, so that services of dead tasks stay: add the rule to its policy"
-	noteNoACLs      = "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed"
-	noteAnonymous   = "requests without a token may read services and nodes, which no option asks for: give -anonymous-read if clients need it, else remove it with: consul acl policy delete -name " + anonymousPolicy
+	noteWhole = "auth method trusts every role of the account and no controller recorded it: remove it from " +
+		"BoundIAMPrincipalARNs unless it is intended"
+	noteShared = "former role path stays trusted: another controller claims it; if that controller no longer " +
+		"exists, delete the binding rule that is its record and the entry of BoundIAMPrincipalARNs"
+	noteFound = "former role path stays trusted: it was there before this controller; remove it from " +
+		"BoundIAMPrincipalARNs unless it is intended"
+	noteUnreadable = "binding rule that is a record of trust cannot be read: no trust is removed until it is " +
+		"corrected or deleted"
+	noteHiddenNode = "token cannot read the cluster's node, so that services of dead tasks stay: add the rule to " +
+		"its policy"
+	noteNoACLs = "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are " +
+		"removed"
+	noteAnonymous = "requests without a token may read services and nodes, which no option asks for: give " +
+		"-anonymous-read if clients need it, else remove it with: consul acl policy delete -name " + anonymousPolicy
 	noteTheirMethod = "auth method was not made by a controller: its MaxTokenTTL is left unchanged"
-	noteTheirTTL    = "MaxTokenTTL of the auth method was set by another client and is left unchanged: set it to 0 for that of -token-ttl"
-	noteUnrenewed   = "-token-ttl is not set yet: these do not replace their tokens and would leave the mesh when they expire; deploy them with this version, and proxy.mode direct, or give -token-ttl-force"
-	noteForeign     = "shared policy has different rules and is left unchanged"
+	noteTheirTTL    = "MaxTokenTTL of the auth method was set by another client and is left unchanged: set it to 0 " +
+		"for that of -token-ttl"
+	noteUnrenewed = "-token-ttl is not set yet: these do not replace their tokens and would leave the mesh when they " +
+		"expire; deploy them with this version, and proxy.mode direct, or give -token-ttl-force"
+	noteForeign = "shared policy has different rules and is left unchanged"
 )
 
 // logNotes logs the notes that are new.
@@ -39,7 +48,8 @@ func (s *Setup) logNotes(notes []note) {
 		}
 		s.logged[n] = struct{}{}
 		var args []any
-		for _, a := range []struct{ key, value string }{{logkey.AuthMethod, n.Method}, {logkey.Principal, n.ARN}, {logkey.Reason, n.Other}} {
+		for _, a := range []struct{ key, value string }{{logkey.AuthMethod, n.Method}, {logkey.Principal, n.ARN},
+			{logkey.Reason, n.Other}} {
 			if a.value != "" {
 				args = append(args, a.key, a.value)
 			}

@@ -25,17 +25,21 @@ func operators(t *testing.T, l lab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	method.Description, method.DisplayName, method.TokenLocality, method.MaxTokenTTL = "mine", "Mine", "global", time.Hour
+	method.Description, method.DisplayName, method.TokenLocality, method.MaxTokenTTL = "mine",
+		"Mine", "global", time.Hour
 	method.Config = map[string]any{
-		"BoundIAMPrincipalARNs": []string{"arn:aws:iam::000000000009:role/z", trusted(1, "consul-ecs/"), "arn:aws:iam::000000000009:role/a"},
-		"IAMEntityTags":         []string{"team", config.TagServiceName, "env", config.TagNamespace},
-		"ServerIDHeaderValue":   "consul.example", "MaxRetries": 3, "EnableIAMEntityDetails": true,
-		"IAMEndpoint": "https://iam.example", "STSEndpoint": "https://sts.example", "AllowedSTSHeaderValues": []string{"X-Extra"},
+		"BoundIAMPrincipalARNs": []string{"arn:aws:iam::000000000009:role/z",
+			trusted(1, "consul-ecs/"), "arn:aws:iam::000000000009:role/a"},
+		"IAMEntityTags":       []string{"team", config.TagServiceName, "env", config.TagNamespace},
+		"ServerIDHeaderValue": "consul.example", "MaxRetries": 3, "EnableIAMEntityDetails": true,
+		"IAMEndpoint": "https://iam.example", "STSEndpoint": "https://sts.example",
+		"AllowedSTSHeaderValues": []string{"X-Extra"},
 	}
 	if _, _, err := acl.AuthMethodUpdate(method, nil); err != nil {
 		t.Fatal(err)
 	}
-	extra, _, err := acl.PolicyCreate(&api.ACLPolicy{Name: l.name + "-extra", Rules: `key_prefix "x" { policy = "read" }`}, nil)
+	extra, _, err := acl.PolicyCreate(
+		&api.ACLPolicy{Name: l.name + "-extra", Rules: `key_prefix "x" { policy = "read" }`}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +51,9 @@ func operators(t *testing.T, l lab) {
 	if _, _, err := acl.RoleUpdate(role, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := acl.BindingRuleCreate(&api.ACLBindingRule{AuthMethod: l.serviceMethod(), BindType: "role", BindName: "their-role", Description: "mine"}, nil); err != nil {
+	if _, _, err := acl.BindingRuleCreate(
+		&api.ACLBindingRule{AuthMethod: l.serviceMethod(), BindType: "role",
+			BindName: "their-role", Description: "mine"}, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,7 +91,8 @@ func TestOperatorSettingsSurvive(t *testing.T) {
 	}
 	method, role, rules := objects(t, l)
 	mustEnsure(t, l.setup(t, c, Options{Cluster: cluster(2)}))
-	method.Config["BoundIAMPrincipalARNs"] = append(method.Config["BoundIAMPrincipalARNs"].([]any), trusted(2, "consul-ecs/"))
+	method.Config["BoundIAMPrincipalARNs"] = append(method.Config["BoundIAMPrincipalARNs"].([]any),
+		trusted(2, "consul-ecs/"))
 	gotMethod, gotRole, gotRules := objects(t, l)
 	for _, diff := range []string{cmp.Diff(method, gotMethod), cmp.Diff(role, gotRole), cmp.Diff(rules, gotRules)} {
 		if diff != "" {
@@ -107,7 +114,8 @@ func TestTrustOfTheWholeAccountIsAWarning(t *testing.T) {
 	for range 3 {
 		mustEnsure(t, s)
 	}
-	want := "[WARN]  " + noteWhole + ": auth_method=" + l.serviceMethod() + ` principal_arn="arn:aws:iam::000000000001:role/*"`
+	want := "[WARN]  " + noteWhole + ": auth_method=" + l.serviceMethod() +
+		` principal_arn="arn:aws:iam::000000000001:role/*"`
 	if got := log.String(); strings.Count(got, "[WARN]") != 1 || !strings.Contains(got, want) {
 		t.Errorf("log\n%swant\n%s", got, want)
 	}
@@ -151,7 +159,8 @@ func TestEnsureMends(t *testing.T) {
 			return err
 		}, "role " + l.role() + " created"},
 		{"method deleted", func() error { _, err := acl.AuthMethodDelete(l.clientMethod(), nil); return err },
-			"auth method " + l.clientMethod() + " created\nbinding rule " + l.clientMethod() + ": Bind a policy for Consul clients on ECS created\n" +
+			"auth method " + l.clientMethod() + " created\nbinding rule " + l.clientMethod() +
+				": Bind a policy for Consul clients on ECS created\n" +
 				"record " + cluster(1) + " in " + l.clientMethod() + " created"},
 		{"rule broken", func() error {
 			rule := rulesOf(t, acl, l.clientMethod())[0]
@@ -190,8 +199,10 @@ func TestAnonymousToken(t *testing.T) {
 	for name, c := range map[string]struct{ self, error string }{
 		"secondary":                  {self: `{"Config":{"Datacenter":"dc2","PrimaryDatacenter":"dc1"}}`},
 		"secondary of older servers": {self: `{"Config":{"Datacenter":"dc2"},"DebugConfig":{"PrimaryDatacenter":"dc1"}}`},
-		"no primary":                 {self: `{"Config":{"Datacenter":"dc2"}}`, error: "has no Datacenter or no PrimaryDatacenter"},
-		"no datacenter":              {self: `{"DebugConfig":{"PrimaryDatacenter":"dc1"}}`, error: "has no Datacenter or no PrimaryDatacenter"},
+		"no primary": {self: `{"Config":{"Datacenter":"dc2"}}`,
+			error: "has no Datacenter or no PrimaryDatacenter"},
+		"no datacenter": {self: `{"DebugConfig":{"PrimaryDatacenter":"dc1"}}`,
+			error: "has no Datacenter or no PrimaryDatacenter"},
 	} {
 		client, requests := client(t, testkit.ManagementToken, answerWith("/v1/agent/self", 200, c.self))
 		s := l.setup(t, client, Options{})
@@ -264,8 +275,10 @@ func TestOneFailureHidesNoOther(t *testing.T) {
 	if diff := cmp.Diff(want, text(changes)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if err == nil || strings.Count(err.Error(), "disk full") != 2 || !strings.Contains(err.Error(), "create policy "+l.policy()) ||
-		!strings.Contains(err.Error(), "create auth method "+l.clientMethod()) || consulutil.Classify(err) != retry.NotYet {
+	if err == nil || strings.Count(err.Error(), "disk full") != 2 ||
+		!strings.Contains(err.Error(), "create policy "+l.policy()) ||
+		!strings.Contains(err.Error(), "create auth method "+l.clientMethod()) ||
+		consulutil.Classify(err) != retry.NotYet {
 		t.Errorf("got %v", err)
 	}
 	mustEnsure(t, l.setup(t, management(t), Options{}))

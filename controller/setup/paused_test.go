@@ -22,7 +22,8 @@ import (
 // runSetup runs one setup in a separate process, which prints its error. Arguments:
 // address, lab.
 func runSetup(args []string) int {
-	client, err := consulutil.NewClient(consulutil.Options{Address: args[0], Token: testkit.ManagementToken, Timeout: time.Minute})
+	client, err := consulutil.NewClient(
+		consulutil.Options{Address: args[0], Token: testkit.ManagementToken, Timeout: time.Minute})
 	if err != nil {
 		fmt.Println(err)
 		return 1

@@ -110,8 +110,9 @@ func TestRefusedTokens(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	for name, c := range map[string]struct{ token, want string }{
-		"unknown": {"e2f0a1c4-0000-4000-8000-00000000dead", "Consul does not know the token: correct CONSUL_HTTP_TOKEN"},
-		"none":    {"anonymous", `a policy with: acl = "write"`},
+		"unknown": {"e2f0a1c4-0000-4000-8000-00000000dead",
+			"Consul does not know the token: correct CONSUL_HTTP_TOKEN"},
+		"none": {"anonymous", `a policy with: acl = "write"`},
 	} {
 		client, _ := client(t, c.token, nil)
 		_, err := l.setup(t, client, Options{}).Ensure(t.Context())
@@ -129,7 +130,8 @@ func TestWithoutACLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = newLab(t).setup(t, c, Options{}).Ensure(t.Context())
-	if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "enable ACLs in Consul") {
+	if err == nil || consulutil.Classify(err) != retry.Permanent ||
+		!strings.Contains(err.Error(), "enable ACLs in Consul") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -138,7 +140,8 @@ func TestPartitionsWithoutEnterprise(t *testing.T) {
 	t.Parallel()
 	s := newLab(t).setup(t, management(t), Options{Partition: "ecs"})
 	_, err := s.Ensure(t.Context())
-	if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "admin partitions need Consul Enterprise") {
+	if err == nil || consulutil.Classify(err) != retry.Permanent ||
+		!strings.Contains(err.Error(), "admin partitions need Consul Enterprise") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -167,7 +170,8 @@ func TestRefusedObjectIsNotPermanent(t *testing.T) {
 	}
 	var permanent *retry.PermanentError
 	changes, err := s.Ensure(t.Context())
-	if err == nil || errors.As(err, &permanent) || !strings.Contains(err.Error(), l.clientMethod()+" has type \"jwt\"") {
+	if err == nil || errors.As(err, &permanent) ||
+		!strings.Contains(err.Error(), l.clientMethod()+" has type \"jwt\"") {
 		t.Errorf("got %v", err)
 	}
 	if got := text(changes); !strings.Contains(got, l.serviceMethod()+" created") {

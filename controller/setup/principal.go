@@ -45,9 +45,13 @@ func rolePath(path string, whole bool) (string, error) {
 	case whole && (trimmed == "" || "/"+trimmed+"/" == DefaultRolePath):
 		return "", nil
 	case whole:
-		return "", exit.Usagef("role path %q and trust in the whole account: give the path or -trust-whole-account, not both", path)
+		return "",
+			exit.Usagef("role path %q and trust in the whole account: give the path or -trust-whole-account, not both",
+				path)
 	case trimmed == "":
-		return "", exit.Usagef("role path %q: it would trust every role of the account; give one such as %s, or -trust-whole-account if that is what you want", path, DefaultRolePath)
+		return "",
+			exit.Usagef("role path %q: it would trust every role of the account; give one such as %s, or "+
+				"-trust-whole-account if that is what you want", path, DefaultRolePath)
 	case len(trimmed)+2 > 512:
 		return "", exit.Usagef("role path of %d characters: IAM allows 512", len(trimmed)+2)
 	case strings.Contains(trimmed, "//"):
@@ -63,7 +67,9 @@ func rolePath(path string, whole bool) (string, error) {
 func PartitionOption(enabled bool, name string) (string, error) {
 	switch {
 	case !enabled && name != "":
-		return "", exit.Usagef("partition %q: give -partitions-enabled, or controller.partitionsEnabled in the configuration, too", name)
+		return "",
+			exit.Usagef("partition %q: give -partitions-enabled, or controller.partitionsEnabled in the "+
+				"configuration, too", name)
 	case !enabled:
 		return "", nil
 	case name == "":

@@ -19,17 +19,21 @@ func TestPrincipal(t *testing.T) {
 		whole         bool
 		want          string
 	}{
-		"default":              {mainCluster, "/consul-ecs/", false, "arn:aws:iam::123456789012:role/consul-ecs/*"},
-		"no slashes":           {mainCluster, "consul-ecs", false, "arn:aws:iam::123456789012:role/consul-ecs/*"},
-		"many slashes":         {mainCluster, "///consul-ecs//", false, "arn:aws:iam::123456789012:role/consul-ecs/*"},
-		"deep":                 {mainCluster, "/a/b.c+d=e,f@g-h_i/", false, "arn:aws:iam::123456789012:role/a/b.c+d=e,f@g-h_i/*"},
-		"any printable":        {mainCluster, "/!~()[]{}<>/", false, "arn:aws:iam::123456789012:role/!~()[]{}<>/*"},
-		"longest":              {mainCluster, "/" + strings.Repeat("a", 510) + "/", false, "arn:aws:iam::123456789012:role/" + strings.Repeat("a", 510) + "/*"},
-		"whole account":        {mainCluster, "", true, "arn:aws:iam::123456789012:role/*"},
-		"whole, default path":  {mainCluster, "/consul-ecs/", true, "arn:aws:iam::123456789012:role/*"},
-		"whole, slash":         {mainCluster, "/", true, "arn:aws:iam::123456789012:role/*"},
-		"another account, EU":  {"arn:aws:ecs:eu-central-1:000000000042:cluster/x", "p", false, "arn:aws:iam::000000000042:role/p/*"},
-		"cluster with a slash": {"arn:aws:ecs:us-east-1:123456789012:cluster/a/b", "p", false, "arn:aws:iam::123456789012:role/p/*"},
+		"default":      {mainCluster, "/consul-ecs/", false, "arn:aws:iam::123456789012:role/consul-ecs/*"},
+		"no slashes":   {mainCluster, "consul-ecs", false, "arn:aws:iam::123456789012:role/consul-ecs/*"},
+		"many slashes": {mainCluster, "///consul-ecs//", false, "arn:aws:iam::123456789012:role/consul-ecs/*"},
+		"deep": {mainCluster, "/a/b.c+d=e,f@g-h_i/", false,
+			"arn:aws:iam::123456789012:role/a/b.c+d=e,f@g-h_i/*"},
+		"any printable": {mainCluster, "/!~()[]{}<>/", false, "arn:aws:iam::123456789012:role/!~()[]{}<>/*"},
+		"longest": {mainCluster, "/" + strings.Repeat("a", 510) + "/",
+			false, "arn:aws:iam::123456789012:role/" + strings.Repeat("a", 510) + "/*"},
+		"whole account":       {mainCluster, "", true, "arn:aws:iam::123456789012:role/*"},
+		"whole, default path": {mainCluster, "/consul-ecs/", true, "arn:aws:iam::123456789012:role/*"},
+		"whole, slash":        {mainCluster, "/", true, "arn:aws:iam::123456789012:role/*"},
+		"another account, EU": {"arn:aws:ecs:eu-central-1:000000000042:cluster/x",
+			"p", false, "arn:aws:iam::000000000042:role/p/*"},
+		"cluster with a slash": {"arn:aws:ecs:us-east-1:123456789012:cluster/a/b",
+			"p", false, "arn:aws:iam::123456789012:role/p/*"},
 	} {
 		if got, err := Principal(c.cluster, c.path, c.whole); got != c.want || err != nil {
 			t.Errorf("%s: got %q, %v; want %q", name, got, err, c.want)
@@ -77,18 +81,22 @@ func TestPrincipalRefuses(t *testing.T) {
 		whole         bool
 		want          string
 	}{
-		"wildcard":         {mainCluster, "/consul*/", false, `role path "/consul*/": want printable ASCII without spaces, * and ?`},
-		"question mark":    {mainCluster, "a?", false, "without spaces"},
-		"space":            {mainCluster, "a b", false, "without spaces"},
-		"umlaut":           {mainCluster, "ä", false, "without spaces"},
-		"line break":       {mainCluster, "a\n", false, "without spaces"},
-		"an empty part":    {mainCluster, "/a//b/", false, `role path "/a//b/": it has an empty part`},
-		"too long":         {mainCluster, strings.Repeat("a", 511), false, "role path of 513 characters: IAM allows 512"},
-		"both":             {mainCluster, "/a/", true, "not both"},
-		"short name":       {"main", "a", false, `cluster "main": want the ARN of an ECS cluster`},
-		"task ARN":         {"arn:aws:ecs:us-east-1:123456789012:task/main/1", "a", false, "want the ARN of an ECS cluster"},
-		"no account":       {"arn:aws:ecs:us-east-1::cluster/main", "a", false, "want the ARN of an ECS cluster"},
-		"another service":  {"arn:aws:eks:us-east-1:123456789012:cluster/main", "a", false, "want the ARN of an ECS cluster"},
+		"wildcard": {mainCluster, "/consul*/", false,
+			`role path "/consul*/": want printable ASCII without spaces, * and ?`},
+		"question mark": {mainCluster, "a?", false, "without spaces"},
+		"space":         {mainCluster, "a b", false, "without spaces"},
+		"umlaut":        {mainCluster, "ä", false, "without spaces"},
+		"line break":    {mainCluster, "a\n", false, "without spaces"},
+		"an empty part": {mainCluster, "/a//b/", false, `role path "/a//b/": it has an empty part`},
+		"too long": {mainCluster, strings.Repeat("a", 511), false,
+			"role path of 513 characters: IAM allows 512"},
+		"both":       {mainCluster, "/a/", true, "not both"},
+		"short name": {"main", "a", false, `cluster "main": want the ARN of an ECS cluster`},
+		"task ARN": {"arn:aws:ecs:us-east-1:123456789012:task/main/1",
+			"a", false, "want the ARN of an ECS cluster"},
+		"no account": {"arn:aws:ecs:us-east-1::cluster/main", "a", false, "want the ARN of an ECS cluster"},
+		"another service": {"arn:aws:eks:us-east-1:123456789012:cluster/main",
+			"a", false, "want the ARN of an ECS cluster"},
 		"all at once":      {"", "", false, "cluster \"\": want the ARN of an ECS cluster\nrole path \"\""},
 		"all at once, too": {"x", "a b", false, "cluster \"x\": want the ARN of an ECS cluster\nrole path \"a b\""},
 	} {
@@ -111,10 +119,12 @@ func TestPartitionOption(t *testing.T) {
 		name        string
 		want, error string
 	}{
-		"off":          {},
-		"named":        {enabled: true, name: "ecs-1", want: "ecs-1"},
-		"default":      {enabled: true, want: "default"},
-		"not enabled":  {name: "ecs", error: `partition "ecs": give -partitions-enabled, or controller.partitionsEnabled in the configuration, too`},
+		"off":     {},
+		"named":   {enabled: true, name: "ecs-1", want: "ecs-1"},
+		"default": {enabled: true, want: "default"},
+		"not enabled": {name: "ecs",
+			error: `partition "ecs": give -partitions-enabled, or controller.partitionsEnabled in the configuration, ` +
+				`too`},
 		"not a name":   {enabled: true, name: "a b", error: `partition "a b": want`},
 		"quotes":       {enabled: true, name: `a"`, error: "want"},
 		"hyphen first": {enabled: true, name: "-a", error: "want"},

@@ -15,7 +15,9 @@ import (
 type readFunc[V any] func(name string, q *api.QueryOptions) (V, *api.QueryMeta, error)
 
 // get reads one object; its error is in failed.
-func get[V any](ctx context.Context, s *Setup, failed failures, o Object, scope Scope, name string, read readFunc[V]) (v V, ok bool) {
+func get[V any](
+	ctx context.Context, s *Setup, failed failures, o Object, scope Scope, name string, read readFunc[V],
+) (v V, ok bool) {
 	v, _, err := read(name, s.queryOptions(ctx, scope))
 	if err != nil {
 		failed[o] = fmt.Errorf("read %s: %w", o, s.explain(o, err))
@@ -29,14 +31,16 @@ func (s *Setup) read(ctx context.Context, state State) (found Observed, failed f
 	failed = failures{}
 	found = Observed{
 		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
-		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{}, Nodes: map[string]*api.Node{},
+		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{},
+		Nodes:     map[string]*api.Node{},
 		Unrenewed: map[string][]string{},
 	}
 	if state.Partition != "" {
 		o := Object{Kind: kindPartition, Name: state.Partition}
-		p, ok := get(ctx, s, failed, o, Scope{}, state.Partition, func(name string, q *api.QueryOptions) (*api.Partition, *api.QueryMeta, error) {
-			return s.Client.Partitions().Read(ctx, name, q)
-		})
+		p, ok := get(ctx, s, failed, o, Scope{}, state.Partition,
+			func(name string, q *api.QueryOptions) (*api.Partition, *api.QueryMeta, error) {
+				return s.Client.Partitions().Read(ctx, name, q)
+			})
 		if !ok {
 			return found, failed
 		}
@@ -44,10 +48,12 @@ func (s *Setup) read(ctx context.Context, state State) (found Observed, failed f
 	}
 	acl := s.Client.ACL()
 	for _, p := range state.Policies {
-		file(ctx, s, found, failed, found.Policies, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName)
+		file(ctx, s, found, failed, found.Policies, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name,
+			acl.PolicyReadByName)
 	}
 	for _, r := range state.Roles {
-		file(ctx, s, found, failed, found.Roles, Object{Kind: kindRole, Name: r.Name}, r.Scope, r.Name, acl.RoleReadByName)
+		file(ctx, s, found, failed, found.Roles, Object{Kind: kindRole, Name: r.Name}, r.Scope, r.Name,
+			acl.RoleReadByName)
 	}
 	for _, m := range state.Methods {
 		s.readMethod(ctx, found, failed, m)
@@ -58,10 +64,12 @@ func (s *Setup) read(ctx context.Context, state State) (found Observed, failed f
 		}
 	}
 	if p := state.Anonymous; p != nil {
-		if policy, ok := get(ctx, s, failed, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName); ok {
+		if policy, ok := get(ctx, s, failed, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name,
+			acl.PolicyReadByName); ok {
 			found.Policies[p.Name] = policy
 		}
-		found.Anonymous, _ = get(ctx, s, failed, Object{Kind: kindToken, Name: anonymousToken}, p.Scope, anonymousToken, acl.TokenRead)
+		found.Anonymous, _ = get(ctx, s, failed, Object{Kind: kindToken, Name: anonymousToken}, p.Scope, anonymousToken,
+			acl.TokenRead)
 	}
 	if s.Wanted.Anonymous == nil { // for a report only: setup does not fail without
 		found.Anonymous, _, _ = acl.TokenRead(anonymousToken, s.queryOptions(ctx, state.globalScope()))
@@ -88,7 +96,10 @@ func (s *Setup) readMethod(ctx context.Context, found Observed, failed failures,
 
 // file reads an object of the partition into a map. Without the partition nothing in it
 // exists.
-func file[V any](ctx context.Context, s *Setup, found Observed, failed failures, into map[string]V, o Object, scope Scope, name string, read readFunc[V]) {
+func file[V any](
+	ctx context.Context, s *Setup, found Observed, failed failures, into map[string]V, o Object, scope Scope,
+	name string, read readFunc[V],
+) {
 	var v V
 	ok := found.NoPartition
 	if !ok {
@@ -114,11 +125,13 @@ func (s *Setup) readNode(name string, q *api.QueryOptions) (*api.Node, *api.Quer
 func (s *Setup) readNamespaces(ctx context.Context) (found Observed, failed failures) {
 	found, failed = Observed{Policies: map[string]*api.ACLPolicy{}}, failures{}
 	p := s.Wanted.namespacePolicy()
-	file(ctx, s, found, failed, found.Policies, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)
+	file(ctx, s, found, failed, found.Policies, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name,
+		s.Client.ACL().PolicyReadByName)
 	list := Object{Kind: kindNamespace, Name: "list of " + p.Scope.Partition}
-	found.Namespaces, _ = get(ctx, s, failed, list, Scope{Partition: p.Scope.Partition}, "", func(_ string, q *api.QueryOptions) ([]*api.Namespace, *api.QueryMeta, error) {
-		return s.Client.Namespaces().List(q)
-	})
+	found.Namespaces, _ = get(ctx, s, failed, list, Scope{Partition: p.Scope.Partition}, "",
+		func(_ string, q *api.QueryOptions) ([]*api.Namespace, *api.QueryMeta, error) {
+			return s.Client.Namespaces().List(q)
+		})
 	return found, failed
 }
 
@@ -133,7 +146,9 @@ func (s *Setup) primary(ctx context.Context) (bool, error) {
 	}
 	primary := cmp.Or(self.Config.PrimaryDatacenter, self.DebugConfig.PrimaryDatacenter)
 	if self.Config.Datacenter == "" || primary == "" {
-		return false, errors.New("read the agent's datacenter: the answer of /v1/agent/self has no Datacenter or no PrimaryDatacenter")
+		return false,
+			errors.New("read the agent's datacenter: the answer of /v1/agent/self has no Datacenter or no " +
+				"PrimaryDatacenter")
 	}
 	return self.Config.Datacenter == primary, nil
 }
@@ -145,5 +160,6 @@ func missing(err error) bool { return consulutil.Status(err) == http.StatusNotFo
 // queryOptions returns the options of a consistent read: a server that was just restarted knows no
 // method yet, and setup would create what it does not find, and overwrite others' objects.
 func (s *Setup) queryOptions(ctx context.Context, scope Scope) *api.QueryOptions {
-	return (&api.QueryOptions{Partition: scope.Partition, Namespace: scope.Namespace, RequireConsistent: true}).WithContext(ctx)
+	q := &api.QueryOptions{Partition: scope.Partition, Namespace: scope.Namespace, RequireConsistent: true}
+	return q.WithContext(ctx)
 }

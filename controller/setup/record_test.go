@@ -10,7 +10,8 @@ import (
 func TestRecordEncode(t *testing.T) {
 	t.Parallel()
 	r := Record{Controller: mainCluster, Trust: []Claim{{"a", false}, {"z", true}}}
-	want := `{"controller":"arn:aws:ecs:us-east-1:123456789012:cluster/main","trust":[{"arn":"a","added":false},{"arn":"z","added":true}]}`
+	want := `{"controller":"arn:aws:ecs:us-east-1:123456789012:cluster/main","trust":[{"arn":"a","added":false},` +
+		`{"arn":"z","added":true}]}`
 	if got := r.encode(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -37,7 +38,8 @@ func TestParseRecordRefuses(t *testing.T) {
 }
 
 func FuzzParseRecord(f *testing.F) {
-	for _, seed := range []string{`{"controller":"a","trust":[{"arn":"x","added":true}]}`, "{}", `{"controller":"a","trust":null,"tokenTTL":"90s"}`, "null"} {
+	for _, seed := range []string{`{"controller":"a","trust":[{"arn":"x","added":true}]}`,
+		"{}", `{"controller":"a","trust":null,"tokenTTL":"90s"}`, "null"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data string) {

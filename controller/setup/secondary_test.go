@@ -50,13 +50,14 @@ func TestSecondaryDatacenter(t *testing.T) {
 	})
 	var made []string
 	policy := retry.Policy{Base: 100 * time.Millisecond, Limit: time.Minute}
-	err = retry.Do(t.Context(), policy, hclog.NewNullLogger(), "setup", consulutil.Classify, func(ctx context.Context) error {
-		changes, err := there.Ensure(ctx)
-		for _, c := range changes {
-			made = append(made, describe(c))
-		}
-		return err
-	})
+	err = retry.Do(t.Context(), policy, hclog.NewNullLogger(), "setup",
+		consulutil.Classify, func(ctx context.Context) error {
+			changes, err := there.Ensure(ctx)
+			for _, c := range changes {
+				made = append(made, describe(c))
+			}
+			return err
+		})
 	if err != nil {
 		t.Fatalf("the secondary: %v\n%s", err, second.Log())
 	}
@@ -65,7 +66,8 @@ func TestSecondaryDatacenter(t *testing.T) {
 		"auth method iam-ecs-client-token created", "auth method iam-ecs-service-token created",
 		"binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS created",
 		"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS created",
-		"record " + cluster(1) + " in iam-ecs-client-token created", "record " + cluster(1) + " in iam-ecs-service-token created",
+		"record " + cluster(1) + " in iam-ecs-client-token created",
+		"record " + cluster(1) + " in iam-ecs-service-token created",
 	}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("the secondary (-want +got):\n%s", diff)
@@ -74,7 +76,8 @@ func TestSecondaryDatacenter(t *testing.T) {
 	if again := mustEnsure(t, there); len(again) > 0 {
 		t.Errorf("a second start of the secondary changes:\n%s", text(again))
 	}
-	wantHere := strings.Join(append(want[2:], "policy anonymous-token-policy created", "token "+anonymousToken+" corrected: Policies"), "\n")
+	wantHere := strings.Join(
+		append(want[2:], "policy anonymous-token-policy created", "token "+anonymousToken+" corrected: Policies"), "\n")
 	if diff := cmp.Diff(wantHere, text(mustEnsure(t, here))); diff != "" {
 		t.Errorf("the primary (-want +got):\n%s", diff)
 	}

@@ -143,7 +143,8 @@ func (s *Setup) apply(ctx context.Context, l *lock, p Plan, failed failures) (ch
 		if w.Create {
 			s.Log.Info("created in consul", logkey.Object, w.Object.String())
 		} else {
-			s.Log.Info("corrected in consul", logkey.Object, w.Object.String(), logkey.Fields, strings.Join(w.Changed, ", "))
+			s.Log.Info("corrected in consul", logkey.Object, w.Object.String(), logkey.Fields,
+				strings.Join(w.Changed, ", "))
 		}
 	}
 	return changes

@@ -62,7 +62,8 @@ func checkObjects(t *testing.T, l lab) {
 		Rule                                                  api.ACLBindingRule
 	}
 	rules[0].ID, rules[0].CreateIndex, rules[0].ModifyIndex = "", 0, 0
-	got := view{policy.Description, policy.Rules, role.Description, role.Policies[0].Name, method.Description, method.Type, method.Config, *rules[0]}
+	got := view{policy.Description, policy.Rules, role.Description, role.Policies[0].Name, method.Description,
+		method.Type, method.Config, *rules[0]}
 	want := view{
 		PolicyText: "Consul Client Token Policy for ECS",
 		Rules:      "node_prefix \"\" {\n  policy = \"write\"\n}\nservice_prefix \"\" {\n  policy = \"read\"\n}",

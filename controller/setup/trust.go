@@ -58,7 +58,9 @@ func (s State) recordObject(m AuthMethod) Object {
 
 // recordRule returns the rule of the controller's record of a method: the found one corrected, or a
 // new one for nil.
-func (s State) recordRule(m AuthMethod, found *api.ACLBindingRule, trust []Claim, ttl time.Duration) *api.ACLBindingRule {
+func (s State) recordRule(
+	m AuthMethod, found *api.ACLBindingRule, trust []Claim, ttl time.Duration,
+) *api.ACLBindingRule {
 	return Record{s.controller(), trust, TTL{ttl}}.rule(m.Name, found)
 }
 

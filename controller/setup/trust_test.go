@@ -54,12 +54,15 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 	one, two, far := clusterOf(1, "one"), clusterOf(1, "two"), clusterOf(2, "far")
 	operators := func(f *Observed, arns ...any) {
 		for _, m := range []string{config.ClientAuthMethod, config.ServiceAuthMethod} {
-			f.Methods[m] = &api.ACLAuthMethod{Name: m, Type: "aws-iam", Config: map[string]any{keyPrincipals: arns, keyDetails: true, keyTags: []string{config.TagServiceName, config.TagNamespace}}}
+			f.Methods[m] = &api.ACLAuthMethod{Name: m, Type: "aws-iam",
+				Config: map[string]any{keyPrincipals: arns, keyDetails: true,
+					keyTags: []string{config.TagServiceName, config.TagNamespace}}}
 		}
 	}
 	record := func(f *Observed, text string) {
 		for m := range f.Rules {
-			f.Rules[m] = append(f.Rules[m], &api.ACLBindingRule{ID: "x", AuthMethod: m, Description: recordPrefix + text})
+			f.Rules[m] = append(f.Rules[m],
+				&api.ACLBindingRule{ID: "x", AuthMethod: m, Description: recordPrefix + text})
 		}
 	}
 	start := func(f *Observed, cluster, path string) Plan {
@@ -80,11 +83,25 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 			[]string{account(1, "a"), account(2, "")}, nil},
 		"what another of our account wants stays": {func(f *Observed) { start(f, one, "/"); start(f, two, "/") }, "a",
 			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + " " + two + ": " + noteShared}},
-		"until that one narrows, too": {func(f *Observed) { start(f, two, "/"); start(f, one, "/"); start(f, one, "a"); start(f, two, "b") }, "a",
+		"until that one narrows, too": {func(f *Observed) {
+			start(f, two, "/")
+			start(f, one, "/")
+			start(f, one,
+				"a")
+			start(f, two, "b")
+		}, "a",
 			[]string{account(1, "a"), account(1, "b")}, nil},
-		"an operator's of the same words stays": {func(f *Observed) { operators(f, account(1, "old")); start(f, one, "old") }, "a",
+		"an operator's of the same words stays": {func(f *Observed) {
+			operators(f, account(1, "old"))
+			start(f, one,
+				"old")
+		}, "a",
 			[]string{account(1, "a"), account(1, "old")}, []string{account(1, "old") + ": " + noteFound}},
-		"an operator's others stay": {func(f *Observed) { operators(f, "arn:aws:iam::1:user/joe", account(3, "")); start(f, one, "/") }, "a",
+		"an operator's others stay": {func(f *Observed) {
+			operators(f, "arn:aws:iam::1:user/joe",
+				account(3, ""))
+			start(f, one, "/")
+		}, "a",
 			[]string{account(1, "a"), "arn:aws:iam::1:user/joe", account(3, "")}, nil},
 		"the old program's whole account is warned about": {func(f *Observed) { operators(f, account(1, "")) }, "a",
 			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + ": " + noteWhole}},
@@ -108,7 +125,9 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 		"a rule without the prefix claims nothing": {func(f *Observed) {
 			start(f, one, "/")
 			for m := range f.Rules {
-				f.Rules[m] = append(f.Rules[m], &api.ACLBindingRule{ID: "x", Description: Record{Controller: two, Trust: []Claim{{account(1, ""), true}}}.encode()})
+				f.Rules[m] = append(f.Rules[m],
+					&api.ACLBindingRule{ID: "x",
+						Description: Record{Controller: two, Trust: []Claim{{account(1, ""), true}}}.encode()})
 			}
 		}, "a", []string{account(1, "a")}, nil},
 		"what was there when our record was deleted stays": {func(f *Observed) {
@@ -188,7 +207,8 @@ func (w *world) start(cluster, path string, writes int) {
 		for _, arn := range without(had, principals(w.found, config.ServiceAuthMethod)) {
 			others := slices.DeleteFunc(w.claimants(arn), func(c string) bool { return c == cluster })
 			if w.operators[arn] || arn == mine || len(others) > 0 {
-				w.t.Fatalf("%s with %s removed %s: operator's %v, claimed by %q", cluster, path, arn, w.operators[arn], others)
+				w.t.Fatalf("%s with %s removed %s: operator's %v, claimed by %q",
+					cluster, path, arn, w.operators[arn], others)
 			}
 		}
 	}
@@ -242,7 +262,8 @@ func TestTrustModel(t *testing.T) {
 	const seeds = 500
 	for seed := range uint64(seeds) {
 		rnd := rand.New(rand.NewPCG(seed, 8))
-		w := &world{t: t, found: nothing(controller(t, clusters[0], "a")), operators: map[string]bool{}, tried: map[string][]string{}}
+		w := &world{t: t, found: nothing(controller(t, clusters[0], "a")), operators: map[string]bool{},
+			tried: map[string][]string{}}
 		var log []string
 		t.Cleanup(func() {
 			if t.Failed() && len(log) > 0 {

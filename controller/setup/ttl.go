@@ -21,7 +21,8 @@ const MinTokenTTL, MaxTokenTTL = time.Minute, 24 * time.Hour
 // CheckTokenTTL returns an error unless Consul takes the duration for MaxTokenTTL; 0 means none.
 func CheckTokenTTL(ttl time.Duration) error {
 	if ttl != 0 && (ttl < MinTokenTTL || ttl > MaxTokenTTL) {
-		return exit.Usagef("token TTL %s: want %s to %s, or 0s for tokens that do not expire", ttl, MinTokenTTL, MaxTokenTTL)
+		return exit.Usagef("token TTL %s: want %s to %s, or 0s for tokens that do not expire",
+			ttl, MinTokenTTL, MaxTokenTTL)
 	}
 	return nil
 }
@@ -29,7 +30,9 @@ func CheckTokenTTL(ttl time.Duration) error {
 // tokenTTL decides the MaxTokenTTL of a found method, and what the controller's record has of it
 // afterwards. The shortest of what controllers ask for counts. A value that no controller
 // recorded is an operator's, and so is a method without the controllers' description.
-func (c claims) tokenTTL(want AuthMethod, found *api.ACLAuthMethod, unrenewed []string, t *trust) (ttl, recorded time.Duration) {
+func (c claims) tokenTTL(
+	want AuthMethod, found *api.ACLAuthMethod, unrenewed []string, t *trust,
+) (ttl, recorded time.Duration) {
 	have := found.MaxTokenTTL
 	if want.TokenTTL == 0 && c.own.TokenTTL.Duration == 0 {
 		return have, 0

@@ -60,24 +60,36 @@ func TestTokenTTL(t *testing.T) {
 		want   time.Duration
 		note   string
 	}{
-		"a new method":                           {nil, time.Hour, false, time.Hour, ""},
-		"a method of before":                     {[]func(*Observed){starts(one, 0)}, time.Hour, false, time.Hour, ""},
-		"longer":                                 {[]func(*Observed){starts(one, time.Hour)}, 2 * time.Hour, false, 2 * time.Hour, ""},
-		"shorter":                                {[]func(*Observed){starts(one, time.Hour)}, time.Minute, false, time.Minute, ""},
-		"removed":                                {[]func(*Observed){starts(one, time.Hour)}, 0, false, 0, ""},
-		"removed, and asked for by another":      {[]func(*Observed){starts(two, 3*time.Hour), starts(one, time.Hour)}, 0, false, 3 * time.Hour, ""},
-		"asked for by another only":              {[]func(*Observed){starts(two, time.Hour)}, 0, false, time.Hour, ""},
-		"shorter than another's":                 {[]func(*Observed){starts(two, time.Hour)}, time.Minute, false, time.Minute, ""},
-		"longer than another's":                  {[]func(*Observed){starts(two, time.Minute)}, time.Hour, false, time.Minute, ""},
-		"an operator's value":                    {[]func(*Observed){starts(one, 0), set(5 * time.Hour)}, time.Hour, false, 5 * time.Hour, "5h0m0s: " + noteTheirTTL},
-		"an operator's value, not asked for":     {[]func(*Observed){starts(one, 0), set(5 * time.Hour)}, 0, false, 5 * time.Hour, ""},
-		"an operator's value after ours":         {[]func(*Observed){starts(one, time.Hour), set(5 * time.Hour)}, 0, false, 5 * time.Hour, "5h0m0s: " + noteTheirTTL},
-		"an operator's 0 after ours":             {[]func(*Observed){starts(one, time.Hour), set(0)}, time.Hour, false, time.Hour, ""},
-		"an operator's method":                   {[]func(*Observed){starts(one, 0), described}, time.Hour, false, 0, ": " + noteTheirMethod},
-		"tokens that are not replaced":           {[]func(*Observed){starts(one, 0), unrenewed}, time.Hour, false, 0, "2: a, b: " + noteUnrenewed},
-		"tokens that are not replaced, then off": {[]func(*Observed){starts(one, 0), unrenewed, starts(one, time.Hour)}, 0, false, 0, ""},
-		"forced":                                 {[]func(*Observed){starts(one, 0), unrenewed}, time.Hour, true, time.Hour, ""},
-		"forced before":                          {[]func(*Observed){starts(one, time.Hour), unrenewed}, time.Minute, false, time.Minute, ""},
+		"a new method":       {nil, time.Hour, false, time.Hour, ""},
+		"a method of before": {[]func(*Observed){starts(one, 0)}, time.Hour, false, time.Hour, ""},
+		"longer": {[]func(*Observed){starts(one, time.Hour)}, 2 * time.Hour, false, 2 * time.Hour,
+			""},
+		"shorter": {[]func(*Observed){starts(one, time.Hour)}, time.Minute, false, time.Minute,
+			""},
+		"removed": {[]func(*Observed){starts(one, time.Hour)}, 0, false, 0, ""},
+		"removed, and asked for by another": {[]func(*Observed){starts(two, 3*time.Hour), starts(one, time.Hour)}, 0,
+			false, 3 * time.Hour, ""},
+		"asked for by another only": {[]func(*Observed){starts(two, time.Hour)}, 0, false, time.Hour, ""},
+		"shorter than another's": {[]func(*Observed){starts(two, time.Hour)}, time.Minute, false, time.Minute,
+			""},
+		"longer than another's": {[]func(*Observed){starts(two, time.Minute)}, time.Hour, false, time.Minute,
+			""},
+		"an operator's value": {[]func(*Observed){starts(one, 0), set(5 * time.Hour)}, time.Hour, false, 5 * time.Hour,
+			"5h0m0s: " + noteTheirTTL},
+		"an operator's value, not asked for": {[]func(*Observed){starts(one, 0), set(5 * time.Hour)}, 0, false,
+			5 * time.Hour, ""},
+		"an operator's value after ours": {[]func(*Observed){starts(one, time.Hour), set(5 * time.Hour)}, 0, false,
+			5 * time.Hour, "5h0m0s: " + noteTheirTTL},
+		"an operator's 0 after ours": {[]func(*Observed){starts(one, time.Hour), set(0)}, time.Hour, false, time.Hour,
+			""},
+		"an operator's method": {[]func(*Observed){starts(one, 0), described}, time.Hour, false, 0,
+			": " + noteTheirMethod},
+		"tokens that are not replaced": {[]func(*Observed){starts(one, 0), unrenewed}, time.Hour, false, 0,
+			"2: a, b: " + noteUnrenewed},
+		"tokens that are not replaced, then off": {[]func(*Observed){starts(one, 0), unrenewed, starts(one, time.Hour)},
+			0, false, 0, ""},
+		"forced":        {[]func(*Observed){starts(one, 0), unrenewed}, time.Hour, true, time.Hour, ""},
+		"forced before": {[]func(*Observed){starts(one, time.Hour), unrenewed}, time.Minute, false, time.Minute, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +104,8 @@ func TestTokenTTL(t *testing.T) {
 			if got := strings.Join(notes(p), "\n"); got != c.note {
 				t.Errorf("notes %q, want %q", got, c.note)
 			}
-			if again := steps(agent(t, Options{Cluster: one, TokenTTL: c.ttl, ForceTokenTTL: c.force}).compare(f)); len(again) > 0 {
+			if again := steps(agent(t, Options{Cluster: one, TokenTTL: c.ttl, ForceTokenTTL: c.force}).compare(f)); len(
+				again) > 0 {
 				t.Errorf("a second start writes %q", again)
 			}
 		})
@@ -134,7 +147,8 @@ func TestTokenTTLOfTheServer(t *testing.T) {
 	if got := ensure(Options{TokenTTL: time.Hour}); got != 0 {
 		t.Errorf("MaxTokenTTL %s in spite of tokens that are not replaced", got)
 	}
-	if want := "2: " + dataplane + ", " + foreign; !strings.Contains(log.String(), want) || strings.Contains(log.String(), renewed) {
+	if want := "2: " + dataplane + ", " + foreign; !strings.Contains(log.String(), want) ||
+		strings.Contains(log.String(), renewed) {
 		t.Errorf("log without %q:\n%s", want, &log)
 	}
 	for _, token := range []*api.ACLToken{first, second} {
@@ -164,7 +178,8 @@ func TestTokenTTLOfAPartition(t *testing.T) {
 	e, c := newEnterprise(t)
 	lists := map[string]string{
 		"default": `[{"AccessorID":"a","AuthMethod":"` + config.ServiceAuthMethod + `"}]`,
-		"web":     `[{"AccessorID":"b","AuthMethod":"` + config.ServiceAuthMethod + `"},{"AccessorID":"c","AuthMethod":"other"},{"AccessorID":"d"}]`,
+		"web": `[{"AccessorID":"b","AuthMethod":"` + config.ServiceAuthMethod +
+			`"},{"AccessorID":"c","AuthMethod":"other"},{"AccessorID":"d"}]`,
 	}
 	e.objects["/v1/namespace/web ecs/"] = json.RawMessage(`{"Name":"web"}`)
 	for namespace, list := range lists {
@@ -184,7 +199,8 @@ func TestTokenTTLOfAPartition(t *testing.T) {
 // loginAs logs a task in and returns its token.
 func loginAs(t *testing.T, method, task, renewed string) *api.ACLToken {
 	t.Helper()
-	signer, err := awsutil.NewSigner(t.Context(), awsutil.LoadOptions{DefaultRegion: "us-west-2", UserAgent: "consul-ecs", Version: "v0"})
+	signer, err := awsutil.NewSigner(t.Context(),
+		awsutil.LoadOptions{DefaultRegion: "us-west-2", UserAgent: "consul-ecs", Version: "v0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,8 @@ func (s *Setup) writer(ctx context.Context, w Write) (put func() error, modified
 		if w.Create || w.Kind == kindRecord {
 			return put, nil // its ID will be a new one; a record may be written twice
 		}
-		return put, indexes(v, v.ID, read, acl.BindingRuleRead, func(r *api.ACLBindingRule) uint64 { return r.ModifyIndex })
+		return put, indexes(v, v.ID, read, acl.BindingRuleRead,
+			func(r *api.ACLBindingRule) uint64 { return r.ModifyIndex })
 	case *api.ACLToken:
 		return putter(w, v, options, nil, acl.TokenUpdate),
 			indexes(v, v.AccessorID, read, acl.TokenRead, func(t *api.ACLToken) uint64 { return t.ModifyIndex })
@@ -88,7 +89,9 @@ func putter[T any](w Write, v *T, options *api.WriteOptions, create, update putF
 	}
 }
 
-func indexes[T any](v *T, name string, options *api.QueryOptions, read readFunc[*T], index func(*T) uint64) func() (was, is uint64, err error) {
+func indexes[T any](
+	v *T, name string, options *api.QueryOptions, read readFunc[*T], index func(*T) uint64,
+) func() (was, is uint64, err error) {
 	return func() (was, is uint64, err error) {
 		now, _, err := read(name, options)
 		if now != nil {
