@@ -89,9 +89,14 @@ func TestWhatNeedsACLs(t *testing.T) {
 		r.options.Config.ConsulLogin.Enabled = false
 		r.options.Agent.AuditLogging, r.options.Agent.TokenReplication = true, true
 		r.run()
-		if err := r.wait(); cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "-audit-logging needs ACLs") ||
-			!strings.Contains(err.Error(), "-enable-acl-token-replication needs ACLs") {
-			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+		err := r.wait()
+		if code := cli.ExitCode(err); code != 1 {
+			t.Fatalf("exit %d, want 1: %v", code, err)
+		}
+		for _, want := range []string{"-audit-logging needs ACLs", "-enable-acl-token-replication needs ACLs"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("error %q, want %q in it", err, want)
+			}
 		}
 	})
 }

@@ -233,8 +233,11 @@ func TestSignalDuringTheStart(t *testing.T) {
 					r.signals <- sig
 					err := r.wait()
 					var signal *exit.SignalError
-					if !errors.As(err, &signal) || signal.Signal != sig || cli.ExitCode(err) != 3 {
-						t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+					if !errors.As(err, &signal) || signal.Signal != sig {
+						t.Errorf("error %v, want that of %s", err, sig)
+					}
+					if code := cli.ExitCode(err); code != 3 {
+						t.Errorf("exit %d, want 3: %v", code, err)
 					}
 					r.wantHistory(tc.want...)
 					r.wantFiles()

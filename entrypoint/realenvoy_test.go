@@ -102,8 +102,8 @@ func TestRealEnvoyDrainsInboundOnlyAndKeepsAccepting(t *testing.T) {
 	e := startEnvoy(t, app)
 	check := func(what string, tr *http.Transport, url string, wantClose bool) {
 		t.Helper()
-		if status, closes, err := get(tr, url); err != nil || status != http.StatusOK || closes != wantClose {
-			t.Errorf("%s: status %d, close %v, error %v; want 200, %v", what, status, closes, err, wantClose)
+		if got, want := fmt.Sprint(get(tr, url)), fmt.Sprint(http.StatusOK, wantClose, nil); got != want {
+			t.Errorf("%s: status, close and error %s, want %s", what, got, want)
 		}
 	}
 	kept, keptOut := &http.Transport{}, &http.Transport{}
@@ -150,15 +150,15 @@ func TestRealEnvoyDrainsAllListenersOfAGateway(t *testing.T) {
 	defer app.Close()
 	e := startEnvoy(t, app)
 	kept := &http.Transport{}
-	if status, closes, err := get(kept, e.outbound); err != nil || status != http.StatusOK || closes {
-		t.Fatalf("before the drain: status %d, close %v, error %v; want 200, false", status, closes, err)
+	if got, want := fmt.Sprint(get(kept, e.outbound)), fmt.Sprint(http.StatusOK, false, nil); got != want {
+		t.Fatalf("before the drain: status, close and error %s, want %s", got, want)
 	}
 	if err := Drainer(envoy.Proxy{Admin: e.admin, Gateway: true})(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for what, tr := range map[string]*http.Transport{"kept connection": kept, "new connection": {}} {
-		if status, closes, err := get(tr, e.outbound); err != nil || status != http.StatusOK || !closes {
-			t.Errorf("%s: status %d, close %v, error %v; want 200, true", what, status, closes, err)
+		if got, want := fmt.Sprint(get(tr, e.outbound)), fmt.Sprint(http.StatusOK, true, nil); got != want {
+			t.Errorf("%s: status, close and error %s, want %s", what, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package healthsync
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -73,8 +74,9 @@ func TestObserve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			observed := observe([]workload.Container{tc.container}, "app", nil)
-			if observed != tc.observed || observed.status() != tc.status || observed.output("app") != tc.output {
-				t.Errorf("got %q, %q, %q", observed, observed.status(), observed.output("app"))
+			got := []string{string(observed), observed.status(), observed.output("app")}
+			if want := []string{string(tc.observed), tc.status, tc.output}; !slices.Equal(got, want) {
+				t.Errorf("observation, status and output are %q, want %q", got, want)
 			}
 		})
 	}

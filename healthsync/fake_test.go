@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -275,4 +276,35 @@ func (r *rig) logged(text string) int {
 		}
 	}
 	return n
+}
+
+// wantTerm sends TERM, and checks that the run ends as wantEnd wants it.
+func (r *rig) wantTerm(least, most time.Duration) {
+	r.t.Helper()
+	took, err := r.term()
+	wantEnd(r.t, took, err, least, most)
+}
+
+// wantEnd checks that a run ended without an error, between least and most after TERM.
+func wantEnd(t testing.TB, took time.Duration, err error, least, most time.Duration) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("error %v, want none", err)
+	}
+	if took < least || took > most {
+		t.Errorf("took %s, want %s to %s", took, least, most)
+	}
+}
+
+// wantFailure checks the exit code of an error and the texts in it.
+func wantFailure(t testing.TB, err error, code int, texts ...string) {
+	t.Helper()
+	if got := cli.ExitCode(err); got != code {
+		t.Errorf("exit code %d, want %d: %v", got, code, err)
+	}
+	for _, want := range texts {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("error %v, want %q in it", err, want)
+		}
+	}
 }

@@ -272,9 +272,7 @@ func TestTermDuringTheLogin(t *testing.T) {
 			r.pass(sec)
 		}
 		took, err := r.end()
-		if err != nil || took < 6*sec || took > 8*sec {
-			t.Errorf("took %s, %v", took, err)
-		}
+		wantEnd(t, took, err, 6*sec, 8*sec)
 		if got := r.content("service-token"); got != "service-secret" {
 			t.Errorf("token is %s", got)
 		}

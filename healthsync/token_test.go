@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -133,10 +132,7 @@ func TestUnreadableTokenIsLogged(t *testing.T) {
 		r.run()
 		r.pass(10 * sec)
 		<-r.done
-		if code := cli.ExitCode(r.err); code != 1 || !strings.Contains(r.err.Error(), "cannot be read") ||
-			!strings.Contains(r.err.Error(), "-file-group") {
-			t.Errorf("exit code %d for %v", code, r.err)
-		}
+		wantFailure(t, r.err, 1, "cannot be read", "-file-group")
 	})
 }
 
@@ -228,9 +224,9 @@ func TestVolumeThatIsNotMounted(t *testing.T) {
 		r.run()
 		r.pass(10 * sec)
 		<-r.done
-		if code := cli.ExitCode(r.err); code != 1 || !strings.Contains(r.err.Error(), "-file-group") ||
-			r.logins.calls != 0 {
-			t.Errorf("exit code %d for %v after %d logins", code, r.err, r.logins.calls)
+		wantFailure(t, r.err, 1, "-file-group")
+		if n := r.logins.calls; n != 0 {
+			t.Errorf("%d logins, want none", n)
 		}
 	})
 	unmounted(config.ProxyDataplane, func(r *rig) {

@@ -2,6 +2,8 @@ package registrar_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,9 +179,10 @@ func TestCatalogRefreshRepairs(t *testing.T) {
 				t.Errorf("%d restored, want %d", restored, test.restored)
 			}
 			for _, c := range w.SyncChecks {
-				if got := catalogCheck(t, open, c.ID); got.Status != "passing" || got.Output != "passing" ||
-					got.Name != c.Name {
-					t.Errorf("check %s = %+v", c.ID, got)
+				check := catalogCheck(t, open, c.ID)
+				got, want := []string{check.Status, check.Output, check.Name}, []string{"passing", "passing", c.Name}
+				if !slices.Equal(got, want) {
+					t.Errorf("status, output and name of check %s are %q, want %q", c.ID, got, want)
 				}
 			}
 			if last := w.SyncChecks[2].ID; test.restored == 0 &&
@@ -206,8 +209,11 @@ func TestCatalogRemovedNode(t *testing.T) {
 				}
 				// A session, where the server has them, takes the node.
 				for _, r := range s.Registrar.Set(context.Background(), s.Token, w, updates(w, "passing", true)) {
-					if r.Err != nil || r.Restored || r.Unbound != nil && open.Since(t, 1, 21) {
-						t.Errorf("second result = %+v", r)
+					if r.Err != nil || r.Restored {
+						t.Errorf("second result = %+v, want no error and nothing restored", r)
+					}
+					if r.Unbound != nil && open.Since(t, 1, 21) {
+						t.Errorf("second result is unbound: %v", r.Unbound)
 					}
 				}
 				return
@@ -249,8 +255,11 @@ func TestCatalogRefusalNamesTheRemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := s.Registrar.Register(ctx, tc.token, w)
-			if err == nil || !strings.Contains(err.Error(), tc.want) || consulutil.ClassifyNewToken(err) != tc.class {
-				t.Errorf("class %v of: %v", consulutil.ClassifyNewToken(err), err)
+			if got := fmt.Sprint(err); !strings.Contains(got, tc.want) {
+				t.Errorf("error %q, want %q in it", got, tc.want)
+			}
+			if got := consulutil.ClassifyNewToken(err); got != tc.class {
+				t.Errorf("class %v, want %v: %v", got, tc.class, err)
 			}
 		})
 	}
@@ -333,8 +342,8 @@ func TestCatalogProxyHasTheMeshWideDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Config["protocol"] != "http" || p.OutboundListenerPort != 15009 || len(p.ExposedPorts) != 1 ||
-		p.ExposedPorts[0] != 21500 {
-		t.Errorf("proxy = %+v", p)
+	got := fmt.Sprint(p.Config["protocol"], p.OutboundListenerPort, p.ExposedPorts)
+	if want := fmt.Sprint("http", 15009, []int{21500}); got != want {
+		t.Errorf("protocol, outbound port and exposed ports are %s, want %s", got, want)
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -286,9 +288,9 @@ func TestProxyHasMeshWideDefaults(t *testing.T) {
 	if p.Config["envoy_stats_bind_addr"] != "0.0.0.0:9999" || p.Config["envoy_prometheus_bind_addr"] != "0.0.0.0:9102" {
 		t.Errorf("config = %v", p.Config)
 	}
-	if l := p.AccessLogs; l == nil || !l.Enabled || l.Type != "file" || l.Path != "/dev/null" ||
-		l.TextFormat != "%START_TIME%" {
-		t.Errorf("access logs = %+v", l)
+	logs := &bootstrap.AccessLogs{Enabled: true, Type: "file", Path: "/dev/null", TextFormat: "%START_TIME%"}
+	if diff := cmp.Diff(logs, p.AccessLogs); diff != "" {
+		t.Errorf("access logs (-want +got):\n%s", diff)
 	}
 }
 

@@ -91,8 +91,8 @@ func TestResilienceBodies(t *testing.T) {
 						t.Error(err)
 					}
 					line += " " + string(e.UpstreamConfig.Defaults.PassiveHealthCheck)
-					if tc.stored != "" && (e.Protocol != "http" || e.Meta["team"] != "red") {
-						t.Errorf("another setting was lost: %+v", e)
+					if got := e.Protocol + " " + e.Meta["team"]; tc.stored != "" && got != "http red" {
+						t.Errorf("protocol and team are %q, want http red", got)
 					}
 					if strings.Contains(tc.stored, "grpc") && e.UpstreamConfig.Defaults.Protocol != "grpc" {
 						t.Errorf("another default was lost: %+v", e)
@@ -198,10 +198,13 @@ func TestResilienceOnOldServers(t *testing.T) {
 	}
 	_, err = registrar.EnsureResilience(context.Background(), client(t, secured, ""), token,
 		workload.Workload{Name: "foreign"}, config.NetworkResilience{})
-	if consulutil.Classify(err) != retry.Permanent ||
-		!strings.Contains(err.Error(), `set passive health check in service-defaults "foreign": `) ||
-		!strings.Contains(err.Error(), `service identity for "foreign"`) {
-		t.Errorf("class %v of: %v", consulutil.Classify(err), err)
+	if got := consulutil.Classify(err); got != retry.Permanent {
+		t.Fatalf("class %v, want %v: %v", got, retry.Permanent, err)
+	}
+	for _, want := range []string{`set passive health check in service-defaults "foreign": `, `service identity for "foreign"`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q, want %q in it", err, want)
+		}
 	}
 }
 

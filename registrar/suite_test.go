@@ -129,8 +129,9 @@ const nextTick = 500 * time.Millisecond
 func wantCheck(t *testing.T, s subject, id, status, output string) {
 	t.Helper()
 	gotStatus, gotOutput, ok := s.Check(t, id)
-	if !ok || gotStatus != status || gotOutput != output {
-		t.Errorf("check %s = %s %q (exists %v), want %s %q", id, gotStatus, gotOutput, ok, status, output)
+	if got, want := fmt.Sprintf("%s %q %v", gotStatus, gotOutput, ok),
+		fmt.Sprintf("%s %q true", status, output); got != want {
+		t.Errorf("status, output and existence of check %s are %s, want %s", id, got, want)
 	}
 }
 
