@@ -263,7 +263,7 @@ func (a endpoints) postUnwrap(r *http.Request, from caller) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	token, err := redeemer{a.lead}.redeem(r.Context(), in, from)
+	token, err := redeemer(a).redeem(r.Context(), in, from)
 	return result{http.StatusOK, in.RequestID, token}, err
 }
 

@@ -218,7 +218,7 @@ func (w *world) renew(_ context.Context, token secret.Value) (time.Duration, err
 	return w.period, nil
 }
 
-// called of the calls with a prefix.
+// called counts the calls with a prefix.
 func (w *world) called(prefix string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
