@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -53,6 +54,7 @@ func playRun(args []string) int {
 
 // playWithoutCaps runs as root who may not administrate, as in a container.
 func playWithoutCaps(args []string) int {
+	runtime.LockOSThread() // a thread has its own capabilities, and exec takes those of the caller's
 	if err := unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_ADMIN, 0, 0, 0); err != nil {
 		fmt.Println(err)
 		return 1
