@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/vault"
 )
@@ -66,8 +67,8 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if l.mode.Load() == down {
 		return nil, errLine
 	}
-	if l.before != nil && r.Method != http.MethodGet &&
-		(r.URL.Path == "/v1/acl/token" || r.URL.Path == "/v1/acl/login") {
+	makesToken := r.Method != http.MethodGet && (r.URL.Path == "/v1/acl/token" || r.URL.Path == "/v1/acl/login")
+	if makesToken && l.before != nil {
 		l.before()
 	}
 	resp, err := l.next.RoundTrip(r)
@@ -248,6 +249,17 @@ func wantError(t *testing.T, err, sentinel error, texts ...string) {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("error %q, want %q in it", err, text)
 		}
+	}
+}
+
+// wantClass fails the test unless an error has a class, and the text in it.
+func wantClass(t *testing.T, err error, want retry.Class, text string) {
+	t.Helper()
+	if got := consulutil.Classify(err); err == nil || got != want {
+		t.Fatalf("got %v of class %d, want an error of class %d", err, got, want)
+	}
+	if !strings.Contains(err.Error(), text) {
+		t.Errorf("got error %q, want %q in it", err, text)
 	}
 }
 

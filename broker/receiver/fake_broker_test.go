@@ -94,7 +94,8 @@ func refusal(status int, retryAfter string) *http.Response {
 func (w *world) accept(rw http.ResponseWriter, r *http.Request, replaces string) {
 	body, err1 := ReadBody(r.Body)
 	request, err2 := DecodeTokenRequest(body)
-	if err := errors.Join(err1, err2); err != nil || request.TaskARN != taskARN || request.Cluster != clusterARN {
+	foreign := request.TaskARN != taskARN || request.Cluster != clusterARN
+	if err := errors.Join(err1, err2); err != nil || foreign {
 		refuse(rw, 400, "malformed", fmt.Sprint(err))
 		return
 	}

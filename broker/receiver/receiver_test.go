@@ -96,9 +96,11 @@ func TestFilesOfOthersAreNotTakenOver(t *testing.T) {
 				if err := w.run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if info, err := os.Stat(w.file); w.read() != "secret-2-of-the-task" || err != nil ||
-					info.Mode() != 0o600 {
-					t.Errorf("token file has %q, %v, %v", w.read(), info.Mode(), err)
+				if got := w.read(); got != "secret-2-of-the-task" {
+					t.Errorf("the token file has %q, want the second token", got)
+				}
+				if info, err := os.Stat(w.file); err != nil || info.Mode() != 0o600 {
+					t.Errorf("the token file has %v, %v, want mode 0600", info, err)
 				}
 			})
 		})

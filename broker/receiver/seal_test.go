@@ -84,8 +84,9 @@ func TestSealingHidesTheHandle(t *testing.T) {
 	}
 	encapsulated, err1 := base64.RawURLEncoding.DecodeString(parts[1])
 	ciphertext, err2 := base64.RawURLEncoding.DecodeString(parts[2])
-	if err := errors.Join(err1, err2); err != nil || len(encapsulated) != 32 || len(ciphertext) != len("handle")+16 {
-		t.Errorf("%d and %d bytes, %v", len(encapsulated), len(ciphertext), err)
+	lengths, want := [2]int{len(encapsulated), len(ciphertext)}, [2]int{32, len("handle") + 16}
+	if err := errors.Join(err1, err2); err != nil || lengths != want {
+		t.Errorf("got parts of %v bytes, %v, want %v", lengths, err, want)
 	}
 }
 

@@ -203,9 +203,8 @@ func TestTokenThatVaultDoesNotRenewIsRequestedAnew(t *testing.T) {
 		stop := w.start()
 		synctest.Wait()
 		<-time.After(w.ttl)
-		if w.made() != 2 || w.called("renew") != 1 || w.called("POST /v1/rotate") != 0 {
-			t.Errorf("%d tokens after %d renewals and %d rotations", w.made(), w.called("renew"),
-				w.called("POST /v1/rotate"))
+		if got := [3]int{w.made(), w.called("renew"), w.called("POST /v1/rotate")}; got != [3]int{2, 1, 0} {
+			t.Errorf("tokens, renewals and rotations: got %v, want 2, 1 and 0", got)
 		}
 		w.stop()
 		if err := stop(); err != nil {
@@ -256,9 +255,8 @@ func TestBrokerRevokesWhatTheHolderCannot(t *testing.T) {
 		stop := w.start()
 		synctest.Wait()
 		<-time.After(50 * time.Second)
-		if w.made() != 2 || w.liveTokens() != 1 || w.called("POST /v1/revoke") != 1 {
-			t.Errorf("after a rotation %d of %d tokens live, %d revocations", w.liveTokens(), w.made(),
-				w.called("POST /v1/revoke"))
+		if got := [3]int{w.made(), w.liveTokens(), w.called("POST /v1/revoke")}; got != [3]int{2, 1, 1} {
+			t.Errorf("tokens, live tokens and revocations after a rotation: got %v, want 2, 1 and 1", got)
 		}
 		w.stop()
 		if err := stop(); err != nil || w.liveTokens() != 0 {
@@ -341,8 +339,11 @@ func TestReceiverKilledWhileItWritesKeepsTheToken(t *testing.T) {
 			}
 		}
 		w.options.Stay = false
-		if err := w.run(t.Context()); err != nil || w.read() != first || w.called("POST /v1/token") != 1 {
-			t.Errorf("%v, token file has %q, %d requests", err, w.read(), w.called("POST /v1/token"))
+		if err := w.run(t.Context()); err != nil || w.read() != first {
+			t.Errorf("got %v, and %q in the token file, want %q", err, w.read(), first)
+		}
+		if got := w.called("POST /v1/token"); got != 1 {
+			t.Errorf("got %d requests, want 1", got)
 		}
 	})
 }
