@@ -6,7 +6,7 @@ import (
 
 const s = time.Second
 
-// helloDefinition returns a world like examples/hello-mesh.
+// helloDefinition returns a topology like examples/hello-mesh.
 func helloDefinition() Topology {
 	task := func(name, family string) Task {
 		return Task{Name: name, Family: family, Entry: family == "web", Containers: []Container{

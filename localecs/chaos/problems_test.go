@@ -12,7 +12,7 @@ import (
 
 func TestWithoutLinksAndDefinitions(t *testing.T) {
 	t.Parallel()
-	world := chaos.Targets{Containers: map[string][]string{"api": nil}, NoLinks: true}
+	targets := chaos.Targets{Containers: map[string][]string{"api": nil}, NoLinks: true}
 	faults := []chaos.Fault{
 		{Partition: &chaos.Partition{Task: "api", From: chaos.All}},
 		{Link: &chaos.Link{Task: "api", KBits: 8}},
@@ -20,7 +20,7 @@ func TestWithoutLinksAndDefinitions(t *testing.T) {
 		{Freeze: &chaos.Process{Task: "api"}},
 	}
 	var got []string
-	for _, err := range chaos.Problems(faults, world) {
+	for _, err := range chaos.Problems(faults, targets) {
 		got = append(got, err.Error())
 	}
 	if d := cmp.Diff([]string{
@@ -34,7 +34,7 @@ func TestWithoutLinksAndDefinitions(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	t.Parallel()
-	world := chaos.Targets{Containers: map[string][]string{"api": {"app", "proxy"}, "web": {"app"}},
+	targets := chaos.Targets{Containers: map[string][]string{"api": {"app", "proxy"}, "web": {"app"}},
 		CheckSignal: func(s string) error {
 			if s == "NONE" {
 				return errors.New("signal NONE")
@@ -104,7 +104,7 @@ func TestProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, err := range chaos.Problems([]chaos.Fault{test.fault}, world) {
+			for _, err := range chaos.Problems([]chaos.Fault{test.fault}, targets) {
 				got = append(got, err.Error())
 			}
 			if d := cmp.Diff(test.want, got); d != "" {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// hello returns a world like examples/hello-mesh.
+// hello returns a topology like examples/hello-mesh.
 func hello() Topology {
 	task := func(name, family string) Task {
 		return Task{

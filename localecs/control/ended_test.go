@@ -19,7 +19,7 @@ func TestEndedReportsTheResultOfAFinishedRun(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, dir, &world{status: "STOPPED"})
+	s := serve(t, dir, &fakeController{status: "STOPPED"})
 	if got, err := control.Ended(top, start); got != nil || err != nil {
 		t.Errorf("before the end: %+v, %v", got, err)
 	}

@@ -87,7 +87,7 @@ func refusal(err error) string {
 // credentials of its role and as far as the role's actions go.
 func TestATaskCallsTheAPI(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newServeFixture(t)
 	w.register("inside", "inside", "exec /bin/inside")
 	environment := []shapes.EnvironmentVariable{
 		{Name: "AWS_ENDPOINT_URL_ECS", Value: "http://10.42.0.1"}, {Name: "GORACE", Value: "atexit_sleep_ms=0"},
@@ -124,7 +124,7 @@ func TestATaskCallsTheAPI(t *testing.T) {
 // partition. It ends with the task.
 func TestTaskThatProtectsItselfIsProtectedInTheAPI(t *testing.T) {
 	t.Parallel()
-	w := newWorldIn(t, "us-gov-west-1")
+	w := newServeFixtureIn(t, "us-gov-west-1")
 	var out shapes.Empty
 	must := func(operation string, in any) {
 		t.Helper()

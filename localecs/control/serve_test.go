@@ -22,7 +22,7 @@ const waits = `trap 'exit 3' TERM; echo "$GREETING $AWS_CONTAINER_CREDENTIALS_RE
 
 func TestRunTaskAndStopTaskWithRealContainers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newServeFixture(t)
 	w.registerFor(60, "web", "shell", waits)
 	started := w.run(shapes.RunTaskInput{TaskDefinition: "web", Overrides: shapes.Overrides{
 		TaskRoleARN: roleARN,
@@ -73,7 +73,7 @@ func TestRunTaskAndStopTaskWithRealContainers(t *testing.T) {
 
 func TestTasksThatCannotStart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newServeFixture(t)
 	w.register("unknown", "unknown/image:1", waits)
 	w.register("web", "shell", waits)
 	w.register("broken", "shell", waits)
@@ -110,7 +110,7 @@ func TestTasksThatCannotStart(t *testing.T) {
 
 func TestStopComesBeforeTheTask(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newServeFixture(t)
 	w.register("web", "shell", waits)
 	for range 5 {
 		arn := w.run(shapes.RunTaskInput{TaskDefinition: "web"}).TaskARN
@@ -124,7 +124,7 @@ func TestStopComesBeforeTheTask(t *testing.T) {
 
 func TestTasksOfSeveralClusters(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newServeFixture(t)
 	w.register("web", "shell", waits)
 	var made shapes.ClusterOutput
 	if err := w.call("CreateCluster", shapes.CreateClusterInput{ClusterName: "other"}, &made); err != nil {
@@ -141,7 +141,7 @@ func TestTasksOfSeveralClusters(t *testing.T) {
 
 func TestSettingsThatAreNotEmulatedAreLoggedOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newServeFixture(t)
 	if err := w.call("RegisterTaskDefinition", map[string]any{
 		"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256",
 		"memory": "512",
@@ -164,7 +164,7 @@ func TestSettingsThatAreNotEmulatedAreLoggedOnce(t *testing.T) {
 // What is open when it ends is closed, and of tasks only logs stay.
 func TestCloseStopsTasksAndKeepsOnlyLogs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newServeFixture(t)
 	w.register("deaf", "shell", `trap '' TERM; while :; do sleep 0.05; done`)
 	arn := w.run(shapes.RunTaskInput{TaskDefinition: "deaf"}).TaskARN
 	w.await("", arn, shapes.Running)
@@ -188,7 +188,7 @@ func TestCloseStopsTasksAndKeepsOnlyLogs(t *testing.T) {
 
 func TestExports(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newServeFixture(t)
 	var names []string
 	for _, v := range w.Exports() {
 		name, _, _ := strings.Cut(v, "=")

@@ -17,8 +17,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// world is one that tests change.
-type world struct {
+// fakeController is a Controller that tests change.
+type fakeController struct {
 	mu      sync.Mutex
 	status  string
 	stopped []string
@@ -27,11 +27,11 @@ type world struct {
 	session func(context.Context, control.Request, runtime.Session) (int, error)
 }
 
-func (w *world) Attach(ctx context.Context, r control.Request, s runtime.Session) (int, error) {
+func (w *fakeController) Attach(ctx context.Context, r control.Request, s runtime.Session) (int, error) {
 	return w.session(ctx, r, s)
 }
 
-func (w *world) Visit(ctx context.Context, r control.Request, s runtime.Session) (int, error) {
+func (w *fakeController) Visit(ctx context.Context, r control.Request, s runtime.Session) (int, error) {
 	return w.session(ctx, r, s)
 }
 
@@ -43,19 +43,19 @@ func web(status string) control.Task {
 	}
 }
 
-func (w *world) State() control.State {
+func (w *fakeController) State() control.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return control.State{Tasks: []control.Task{web(w.status)}, Services: []shapes.Service{}}
 }
 
-func (w *world) set(status string) {
+func (w *fakeController) set(status string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.status = status
 }
 
-func (w *world) Stop(id string) error {
+func (w *fakeController) Stop(id string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if id == "none" {
@@ -65,7 +65,7 @@ func (w *world) Stop(id string) error {
 	return nil
 }
 
-func (w *world) End() {
+func (w *fakeController) End() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
@@ -73,8 +73,8 @@ func (w *world) End() {
 
 const version = "v1"
 
-// serve serves a world in a directory.
-func serve(t *testing.T, dir string, w *world) *control.Server {
+// serve serves a fakeController in a directory.
+func serve(t *testing.T, dir string, w *fakeController) *control.Server {
 	t.Helper()
 	s, err := control.Serve(control.ServerOptions{Command: "run", Name: "test", Version: version, Directory: dir,
 		Controller: w})
@@ -97,7 +97,7 @@ func long(t *testing.T) string {
 
 func TestStateIsServedOnTheSocket(t *testing.T) {
 	t.Parallel()
-	dir, w := long(t), &world{status: "RUNNING"}
+	dir, w := long(t), &fakeController{status: "RUNNING"}
 	s := serve(t, dir, w)
 	st, err := os.Lstat(filepath.Join(dir, control.SocketName))
 	if err != nil || st.Mode() != os.ModeSocket|0o600 {
@@ -142,7 +142,7 @@ func TestStateIsServedOnTheSocket(t *testing.T) {
 
 func TestWatchReportsEveryChangeAndTheEnd(t *testing.T) {
 	t.Parallel()
-	dir, w := t.TempDir(), &world{status: "PENDING"}
+	dir, w := t.TempDir(), &fakeController{status: "PENDING"}
 	s := serve(t, dir, w)
 	c, err := control.Dial(t.Context(), dir, version)
 	if err != nil {
@@ -189,7 +189,7 @@ func without(words []string, word string, max int) (kept []string) {
 func TestOtherVersionsAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	serve(t, dir, &world{})
+	serve(t, dir, &fakeController{})
 	c, err := control.Dial(t.Context(), dir, "v2")
 	if err != nil {
 		t.Fatal(err)
@@ -232,14 +232,14 @@ func TestFind(t *testing.T) {
 	if _, said := find(root); said != "nothing runs below "+root+remedy+"; the run in "+root+"/dead was killed" {
 		t.Error(said)
 	}
-	serve(t, dir("a"), &world{})
+	serve(t, dir("a"), &fakeController{})
 	if found, said := find(root); found != root+"/a" || said != "" {
 		t.Errorf("%s, %s", found, said)
 	}
 	if found, _ := find(root + "/a"); found != root+"/a" {
 		t.Error(found)
 	}
-	serve(t, dir("dead"), &world{})
+	serve(t, dir("dead"), &fakeController{})
 	if _, said := find(root); said != "2 runs are below "+root+": name one with -dir "+root+"/a or -dir "+root+"/dead" {
 		t.Error(said)
 	}
@@ -262,7 +262,7 @@ func TestListenNeedsItsDirectory(t *testing.T) {
 func TestWatchEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	serve(t, dir, &world{})
+	serve(t, dir, &fakeController{})
 	c, err := control.Dial(t.Context(), dir, version)
 	if err != nil {
 		t.Fatal(err)

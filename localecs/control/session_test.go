@@ -43,12 +43,12 @@ func newPipes(t *testing.T) *pipes {
 	return p
 }
 
-// dial serves a world of one session, and returns its client and its server.
+// dial serves a fakeController of one session, and returns its client and its server.
 func dial(t *testing.T, do func(context.Context, control.Request, runtime.Session) (int, error)) (*control.Client,
 	*control.Server) {
 	t.Helper()
 	dir := t.TempDir()
-	s := serve(t, dir, &world{session: do})
+	s := serve(t, dir, &fakeController{session: do})
 	c, err := control.Dial(t.Context(), dir, version)
 	if err != nil {
 		t.Fatal(err)

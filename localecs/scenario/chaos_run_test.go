@@ -27,7 +27,7 @@ func setting(t *testing.T, example string) *ChaosSetup {
 	return s
 }
 
-func TestTakeReadsTheWorld(t *testing.T) {
+func TestChaosSetupHasTheTopology(t *testing.T) {
 	t.Parallel()
 	api := []chaos.Container{
 		{Name: "consul-client", Role: chaos.Agent, Program: "consul", Essential: true, Restarts: true},

@@ -21,7 +21,7 @@ const minInstances = 4
 // ChaosSetup is the part of a scenario that a trial uses: all but its steps.
 type ChaosSetup struct {
 	Topology chaos.Topology
-	// base has the tasks of the world, and no steps.
+	// base has the tasks of the topology, and no steps.
 	base    *file.Scenario
 	traffic file.Traffic
 }

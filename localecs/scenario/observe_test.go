@@ -61,7 +61,7 @@ func (c *observedConsul) set(change func(*observedConsul)) {
 	change(c)
 }
 
-func observedWorld(t *testing.T) (*runRecorder, *passedOn, *observedConsul, *api.Client) {
+func observedFixture(t *testing.T) (*runRecorder, *passedOn, *observedConsul, *api.Client) {
 	t.Helper()
 	out, c := &passedOn{}, &observedConsul{}
 	server := httptest.NewServer(c)
@@ -81,7 +81,7 @@ func observedWorld(t *testing.T) (*runRecorder, *passedOn, *observedConsul, *api
 
 func TestEventsAreRecordedAndPassedOn(t *testing.T) {
 	t.Parallel()
-	r, out, _, _ := observedWorld(t)
+	r, out, _, _ := observedFixture(t)
 	for _, e := range []Event{
 		{Time: observedAt(-10), Kind: KindTask, Task: "api-1", TaskID: "1234", Address: "10.0.0.4"},
 		{Time: observedAt(0), Kind: KindTrafficBegin, Task: "web"},
@@ -120,7 +120,7 @@ func TestEventsAreRecordedAndPassedOn(t *testing.T) {
 
 func TestARunWithoutTrafficShowsNothing(t *testing.T) {
 	t.Parallel()
-	r, _, _, _ := observedWorld(t)
+	r, _, _, _ := observedFixture(t)
 	r.Event(Event{Time: observedAt(-10), Kind: KindTask, Task: "api-1", TaskID: "1234"})
 	if d := cmp.Diff(chaos.Observed{}, r.Observed(observedAt(20))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -129,7 +129,7 @@ func TestARunWithoutTrafficShowsNothing(t *testing.T) {
 
 func TestLeftoversAreSeenToDisappear(t *testing.T) {
 	t.Parallel()
-	r, _, c, client := observedWorld(t)
+	r, _, c, client := observedFixture(t)
 	r.Event(Event{Time: observedAt(0), Kind: KindTrafficBegin})
 	r.Event(Event{Time: observedAt(-10), Kind: KindTask, Task: "api-1", TaskID: "1234", Address: "10.0.0.4"})
 	c.set(func(c *observedConsul) {
@@ -175,7 +175,7 @@ func TestLeftoversAreSeenToDisappear(t *testing.T) {
 
 func TestTrafficTurnsAreRecorded(t *testing.T) {
 	t.Parallel()
-	r, _, _, _ := observedWorld(t)
+	r, _, _, _ := observedFixture(t)
 	r.Event(Event{Time: observedAt(-1), Kind: KindTask, Task: "api-1", TaskID: "1234"})
 	r.Event(Event{Time: observedAt(0), Kind: KindTrafficBegin})
 	r.Event(Event{Time: observedAt(1), Kind: view.KindInTraffic, Task: "api-1", Status: "in"})

@@ -11,11 +11,11 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// newAddingWorld registers a definition whose second container depends on the first, and adds the
+// newAddingFixture registers a definition whose second container depends on the first, and adds the
 // containers of AWS.
-func newAddingWorld(t *testing.T, added controlplane.Added) *planeWorld {
+func newAddingFixture(t *testing.T, added controlplane.Added) *planeFixture {
 	t.Helper()
-	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Added = added })
+	w := newPlaneFixture(t, func(o *controlplane.Options) { o.Added = added })
 	w.register(`{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256",
 	"memory": "512",
 		"containerDefinitions": [{"name": "init", "image": "i", "essential": false},
@@ -33,7 +33,7 @@ func addedContainers() controlplane.Added {
 }
 
 // create creates the service web, with Service Connect or without, and starts its tasks.
-func (w *planeWorld) create(connect *shapes.ServiceConnect) error {
+func (w *planeFixture) create(connect *shapes.ServiceConnect) error {
 	_, err := w.CreateService(w.call(), input(func(in *shapes.ServiceInput) { in.ServiceConnect = connect }))
 	w.ReconcileServices(w.now)
 	return err
@@ -55,7 +55,7 @@ func edges(c taskdef.Container) []string {
 
 func TestServiceConnectIsInEveryTaskOfItsService(t *testing.T) {
 	t.Parallel()
-	w := newAddingWorld(t, addedContainers())
+	w := newAddingFixture(t, addedContainers())
 	if err := w.create(&shapes.ServiceConnect{Enabled: true, Namespace: "shop"}); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestServiceConnectIsInEveryTaskOfItsService(t *testing.T) {
 
 func TestTasksWithoutServiceConnectHaveNoProxy(t *testing.T) {
 	t.Parallel()
-	w := newAddingWorld(t, addedContainers())
+	w := newAddingFixture(t, addedContainers())
 	w.run(nil)
 	if err := w.create(&shapes.ServiceConnect{}); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestTasksWithoutServiceConnectHaveNoProxy(t *testing.T) {
 
 func TestAnotherServiceConnectIsADeployment(t *testing.T) {
 	t.Parallel()
-	w := newAddingWorld(t, addedContainers())
+	w := newAddingFixture(t, addedContainers())
 	on := &shapes.ServiceConnect{Enabled: true, Services: []map[string]any{{"portName": "http"}}}
 	if err := w.create(on); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestAnotherServiceConnectIsADeployment(t *testing.T) {
 
 func TestServiceConnectWithoutAProxyIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newAddingWorld(t, controlplane.Added{})
+	w := newAddingFixture(t, controlplane.Added{})
 	const want = "UnsupportedFeatureException: localecs has no proxy for serviceConnectConfiguration: leave it out, " +
 		"or set serviceConnect in the scenario file."
 	if err := w.create(&shapes.ServiceConnect{Enabled: true}); err == nil || err.Error() != want {

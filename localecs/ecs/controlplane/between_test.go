@@ -43,7 +43,7 @@ func (h *hasty) Stop(id, code, reason string) {
 func TestStopBetweenRecordAndLaunch(t *testing.T) {
 	t.Parallel()
 	h := &hasty{}
-	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Launcher = h })
+	w := newPlaneFixture(t, func(o *controlplane.Options) { o.Launcher = h })
 	h.plane = w.Plane
 	ids := w.run(func(in *shapes.RunTaskInput) { in.Count = new(2) })
 	if want := []string{ids[1] + " UserInitiated early"}; !slices.Equal(h.stops, want) {
@@ -51,7 +51,7 @@ func TestStopBetweenRecordAndLaunch(t *testing.T) {
 	}
 }
 
-func (w *planeWorld) isProtected(arn string) bool {
+func (w *planeFixture) isProtected(arn string) bool {
 	_, protected := w.protections.Until(arn, planeStart)
 	return protected
 }
@@ -59,7 +59,7 @@ func (w *planeWorld) isProtected(arn string) bool {
 // What ends takes its protection with it.
 func TestProtectionEndsWithItsTask(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	out, err := w.RunForService(w.call(), "web", planeInput(nil))
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 // the one that counts.
 func TestServiceReportsWhyItIsBlockedNow(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 1, func(s *controlplane.Service) { s.MinHealthy, s.Max = 50, 150 })
+	w := newPlanFixture(t, 1, func(s *controlplane.Service) { s.MinHealthy, s.Max = 50, 150 })
 	w.steady()
 	w.tasks[0].Protected = true
 	w.update()

@@ -13,7 +13,7 @@ import (
 // found at once, lists are old, and so are the numbers of tasks.
 func TestAnswersAboutServicesAreDelayedByLag(t *testing.T) {
 	t.Parallel()
-	w := newLateWorld(t, begin,
+	w := newLateFixture(t, begin,
 		controlplane.Lag{New: 2 * time.Second, Counts: 5 * time.Second, Lists: 10 * time.Second})
 	w.create(nil)
 	look := func() string {

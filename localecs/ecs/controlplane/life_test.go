@@ -15,7 +15,7 @@ import (
 
 func TestStatusesAndVersionsFollowThePublishedSequence(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	id := w.run(nil)[0]
 	w.start(id)
 	if _, err := w.StopTask(w.call(), shapes.StopTaskInput{Task: id, Reason: "enough"}); err != nil {
@@ -38,7 +38,7 @@ func TestStatusesAndVersionsFollowThePublishedSequence(t *testing.T) {
 
 func TestEssentialExit(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	id := w.run(nil)[0]
 	w.start(id)
 	w.now = w.now.Add(3 * time.Second)
@@ -60,7 +60,7 @@ func TestEssentialExit(t *testing.T) {
 // still runs.
 func TestSpotInterruption(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	id := w.run(nil)[0]
 	w.start(id)
 	w.happen(id, scheduler.StopRequested{Code: scheduler.StopSpotInterruption, Reason: scheduler.SpotReason})
@@ -80,7 +80,7 @@ func TestSpotInterruption(t *testing.T) {
 
 func TestNetworkInterfaceAppearsWithoutNewVersions(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Lag = controlplane.Lag{Interface: 5 * time.Second} })
+	w := newPlaneFixture(t, func(o *controlplane.Options) { o.Lag = controlplane.Lag{Interface: 5 * time.Second} })
 	id := w.run(nil)[0]
 	look := func(want string, details, interfaces int) {
 		t.Helper()
@@ -108,7 +108,7 @@ func TestNetworkInterfaceAppearsWithoutNewVersions(t *testing.T) {
 
 func TestDescribeRunningTask(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	id := w.run(func(in *shapes.RunTaskInput) {
 		in.StartedBy, in.LaunchType, in.EnableExecuteCommand = "me", "FARGATE", true
 		in.Tags = []shapes.Tag{{Key: "one", Value: "two"}}
@@ -163,7 +163,7 @@ func TestDescribeRunningTask(t *testing.T) {
 // them but without its delays.
 func TestTasksOfAllClusters(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, func(o *controlplane.Options) {
+	w := newPlaneFixture(t, func(o *controlplane.Options) {
 		o.Lag = controlplane.Lag{New: time.Hour, Interface: time.Hour, Tags: time.Hour}
 	})
 	if _, err := w.CreateCluster(w.call(), shapes.CreateClusterInput{ClusterName: "other"}); err != nil {
@@ -199,7 +199,7 @@ func TestTasksOfAllClusters(t *testing.T) {
 
 func TestStoppedTasksAreSeenForAnHour(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	id := w.run(nil)[0]
 	w.start(id)
 	w.end(id, 0)
@@ -224,7 +224,7 @@ func TestStoppedTasksAreSeenForAnHour(t *testing.T) {
 
 func TestStopTask(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	id := w.run(func(in *shapes.RunTaskInput) { in.PropagateTags = "TASK_DEFINITION" })[0]
 	w.start(id)
 	if tags := w.describe(id).Tags; len(tags) != 1 {
@@ -258,7 +258,7 @@ func TestStopTask(t *testing.T) {
 
 func TestAnswersMayBeLate(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, func(o *controlplane.Options) {
+	w := newPlaneFixture(t, func(o *controlplane.Options) {
 		o.Lag = controlplane.Lag{New: time.Second, Tags: 3 * time.Second, Lists: 5 * time.Second}
 	})
 	id := w.run(func(in *shapes.RunTaskInput) { in.Tags = []shapes.Tag{{Key: "a"}} })[0]

@@ -15,7 +15,7 @@ import (
 
 func TestListTasksFilters(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	w.register(planeTask("api"))
 	if _, err := w.CreateCluster(w.call(), shapes.CreateClusterInput{ClusterName: "other"}); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestListTasksFilters(t *testing.T) {
 }
 
 // pages reads a whole list as the aws program does.
-func (w *planeWorld) pages(in shapes.ListTasksInput, each func(page int)) (arns []string) {
+func (w *planeFixture) pages(in shapes.ListTasksInput, each func(page int)) (arns []string) {
 	w.t.Helper()
 	for n := 1; ; n++ {
 		out, err := w.ListTasks(w.call(), in)
@@ -92,7 +92,7 @@ func (w *planeWorld) pages(in shapes.ListTasksInput, each func(page int)) (arns 
 
 func TestPagesNeitherRepeatNorHide(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	var ids []string
 	for range 25 {
 		ids = append(ids, w.run(func(in *shapes.RunTaskInput) { in.Count = new(10) })...)
@@ -119,7 +119,7 @@ func TestPagesNeitherRepeatNorHide(t *testing.T) {
 
 func TestTokensAreForTheirListAndADay(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	w.run(func(in *shapes.RunTaskInput) { in.Count = new(3) })
 	one := shapes.ListTasksInput{PageInput: shapes.PageInput{MaxResults: new(1)}}
 	out, err := w.ListTasks(w.call(), one)
@@ -145,7 +145,7 @@ func TestTokensAreForTheirListAndADay(t *testing.T) {
 
 func TestDescribeTasks(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	id := w.run(nil)[0]
 	if _, err := w.CreateCluster(w.call(), shapes.CreateClusterInput{ClusterName: "other"}); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestDescribeTasks(t *testing.T) {
 // with two calls for each hundred.
 func TestTenThousandTasks(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	const tasks = 10_000
 	like := w.run(nil)[0]
 	w.start(like)
@@ -236,7 +236,7 @@ func TestTenThousandTasks(t *testing.T) {
 
 func TestThereAreNoContainerInstances(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	missing := []shapes.Failure{{ARN: planeAccount + "container-instance/default/x", Reason: "MISSING"}}
 	started, err := w.StartTask(w.call(),
 		shapes.ContainerInstancesInput{TaskDefinition: "web", ContainerInstances: []string{"x"}})
@@ -272,7 +272,7 @@ func TestThereAreNoContainerInstances(t *testing.T) {
 
 func TestServiceTasks(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	out, err := w.RunForService(w.call(), "front", planeInput(func(in *shapes.RunTaskInput) {
 		in.Group, in.StartedBy, in.Tags = "service:front", "ecs-svc/1", []shapes.Tag{{Key: "a", Value: "b"}}
 	}))

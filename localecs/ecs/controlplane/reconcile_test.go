@@ -14,8 +14,8 @@ import (
 
 var planStart = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 
-// world is a service whose tasks the test drives.
-type planWorld struct {
+// fixture is a service whose tasks the test drives.
+type planFixture struct {
 	controlplane.Service
 	t      *testing.T
 	now    time.Time
@@ -23,8 +23,8 @@ type planWorld struct {
 	events []string
 }
 
-func newPlanWorld(t *testing.T, desired int, change func(*controlplane.Service)) *planWorld {
-	w := &planWorld{
+func newPlanFixture(t *testing.T, desired int, change func(*controlplane.Service)) *planFixture {
+	w := &planFixture{
 		t: t, now: planStart, Service: controlplane.Service{Name: "web", Desired: desired, MinHealthy: 100, Max: 200},
 	}
 	if change != nil {
@@ -35,7 +35,7 @@ func newPlanWorld(t *testing.T, desired int, change func(*controlplane.Service))
 }
 
 // look reconciles once and executes the actions: "+2" started, "-a1" stopped.
-func (w *planWorld) look() string {
+func (w *planFixture) look() string {
 	w.t.Helper()
 	a := w.Reconcile(w.tasks, w.now)
 	var did []string
@@ -57,7 +57,7 @@ func (w *planWorld) look() string {
 	return strings.Join(did, " ")
 }
 
-func (w *planWorld) find(id string) int {
+func (w *planFixture) find(id string) int {
 	w.t.Helper()
 	i := slices.IndexFunc(w.tasks, func(t controlplane.Task) bool { return t.ID == id })
 	if i < 0 {
@@ -67,7 +67,7 @@ func (w *planWorld) find(id string) int {
 }
 
 // run makes pending tasks RUNNING.
-func (w *planWorld) run() {
+func (w *planFixture) run() {
 	for i := range w.tasks {
 		if t := &w.tasks[i]; t.Last == "PENDING" && t.Wanted == "RUNNING" {
 			t.Last, t.Started = "RUNNING", w.now
@@ -76,7 +76,7 @@ func (w *planWorld) run() {
 }
 
 // fail ends pending tasks before they ran.
-func (w *planWorld) fail() {
+func (w *planFixture) fail() {
 	for i := range w.tasks {
 		if t := &w.tasks[i]; t.Last == "PENDING" {
 			t.Last, t.Wanted, t.StopCode = "STOPPED", "STOPPED", "TaskFailedToStart"
@@ -85,13 +85,13 @@ func (w *planWorld) fail() {
 }
 
 // end ends a running task by itself.
-func (w *planWorld) end(id string) {
+func (w *planFixture) end(id string) {
 	t := &w.tasks[w.find(id)]
 	t.Last, t.Wanted, t.StopCode = "STOPPED", "STOPPED", "EssentialContainerExited"
 }
 
 // steady brings the service to its first steady state.
-func (w *planWorld) steady() {
+func (w *planFixture) steady() {
 	w.t.Helper()
 	w.look()
 	w.run()
@@ -100,20 +100,20 @@ func (w *planWorld) steady() {
 	}
 }
 
-func (w *planWorld) want(what, got, want string) {
+func (w *planFixture) want(what, got, want string) {
 	w.t.Helper()
 	if got != want {
 		w.t.Errorf("%s: got %q, want %q; events %q", what, got, want, w.events)
 	}
 }
 
-func (w *planWorld) update() {
+func (w *planFixture) update() {
 	w.Began(controlplane.NewDeployment(fmt.Sprintf("ecs-svc/%d", len(w.Deployments)+1), w.now))
 }
 
 func TestServiceKeepsItsDesiredCount(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 2, nil)
+	w := newPlanFixture(t, 2, nil)
 	w.want("first look", w.look(), "+2")
 	w.want("while they start", w.look(), "")
 	w.run()
@@ -134,7 +134,7 @@ func TestServiceKeepsItsDesiredCount(t *testing.T) {
 
 func TestScaleInSparesProtectedTasksAndPrefersThoseNotRunning(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 2, nil)
+	w := newPlanFixture(t, 2, nil)
 	w.steady()
 	w.Desired = 3
 	w.look()
@@ -166,7 +166,7 @@ func TestRollingDeploymentKeepsItsPercentages(t *testing.T) {
 		{50, 200, 3, "-t1 +3 / -t2 -t3 / done"},
 		{100, 100, 1, "stuck"},
 	} {
-		w := newPlanWorld(t, c.desired, func(s *controlplane.Service) { s.MinHealthy, s.Max = c.min, c.max })
+		w := newPlanFixture(t, c.desired, func(s *controlplane.Service) { s.MinHealthy, s.Max = c.min, c.max })
 		w.steady()
 		w.update()
 		var looks []string
@@ -206,7 +206,7 @@ func TestCircuitBreaker(t *testing.T) {
 		{"with rollback", shapes.CircuitBreaker{Enable: true, Rollback: true}, controlplane.Completed, "ecs-svc/1",
 			"(service web) has reached a steady state."},
 	} {
-		w := newPlanWorld(t, 1, func(s *controlplane.Service) { s.Breaker = c.breaker })
+		w := newPlanFixture(t, 1, func(s *controlplane.Service) { s.Breaker = c.breaker })
 		w.steady()
 		w.update()
 		for range 3 {
@@ -230,7 +230,7 @@ func TestCircuitBreaker(t *testing.T) {
 
 func TestRollbackThatFailsIsTheEnd(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 1, func(s *controlplane.Service) {
+	w := newPlanFixture(t, 1, func(s *controlplane.Service) {
 		s.MinHealthy, s.Breaker = 0, shapes.CircuitBreaker{Enable: true, Rollback: true}
 	})
 	w.steady()
@@ -265,7 +265,7 @@ func TestRollbackThatFailsIsTheEnd(t *testing.T) {
 
 func TestDeploymentWaitsForProtectedTasks(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 2, nil)
+	w := newPlanFixture(t, 2, nil)
 	w.steady()
 	w.tasks[0].Protected = true
 	w.update()
@@ -286,7 +286,7 @@ func TestDeploymentWaitsForProtectedTasks(t *testing.T) {
 
 func TestTaskStoppedOnRequestHasNotFailed(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 1, nil)
+	w := newPlanFixture(t, 1, nil)
 	w.look()
 	w.tasks[0].Last, w.tasks[0].Wanted, w.tasks[0].StopCode = "STOPPED", "STOPPED", "UserInitiated"
 	w.want("at once", w.look(), "+1")
@@ -306,7 +306,7 @@ func TestThreshold(t *testing.T) {
 
 func TestTasksThatFailToStartAreStartedLaterAndLater(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 1, nil)
+	w := newPlanFixture(t, 1, nil)
 	w.want("first", w.look(), "+1")
 	var pauses []time.Duration
 	for range 14 {
@@ -328,7 +328,7 @@ func TestTasksThatFailToStartAreStartedLaterAndLater(t *testing.T) {
 
 func TestFailuresDuringAPauseDoNotProlongIt(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 2, nil)
+	w := newPlanFixture(t, 2, nil)
 	w.look()
 	for i := range w.tasks {
 		w.tasks[i].Last, w.tasks[i].Wanted, w.tasks[i].StopCode = "STOPPED", "STOPPED", "TaskFailedToStart"
@@ -350,7 +350,7 @@ func TestUnhealthyTasksAreReplaced(t *testing.T) {
 		{200, "+1 / -t1"},
 		{100, "-t1 / +1"},
 	} {
-		w := newPlanWorld(t, 1, func(s *controlplane.Service) { s.Max, s.Grace = c.max, 30*time.Second })
+		w := newPlanFixture(t, 1, func(s *controlplane.Service) { s.Max, s.Grace = c.max, 30*time.Second })
 		w.look()
 		w.run()
 		w.tasks[0].Health = "UNHEALTHY"
@@ -368,7 +368,7 @@ func TestUnhealthyTasksAreReplaced(t *testing.T) {
 
 func TestUnhealthyTaskDelaysTheDeployment(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 1, nil)
+	w := newPlanFixture(t, 1, nil)
 	w.steady()
 	w.update()
 	w.look()
@@ -381,7 +381,7 @@ func TestUnhealthyTaskDelaysTheDeployment(t *testing.T) {
 
 func TestDeletedServiceStopsAll(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 2, nil)
+	w := newPlanFixture(t, 2, nil)
 	w.steady()
 	w.tasks[0].Protected = true
 	w.Draining, w.Desired = true, 0

@@ -13,7 +13,7 @@ import (
 
 func TestClusters(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	made, err := w.CreateCluster(w.call(), shapes.CreateClusterInput{
 		ClusterName: "mesh", Tags: []shapes.Tag{{Key: "a", Value: "b"}}, CapacityProviders: []string{"FARGATE"},
 		DefaultCapacityProviderStrategy: []shapes.StrategyItem{{CapacityProvider: "FARGATE", Weight: 1}},
@@ -77,7 +77,7 @@ func TestClusters(t *testing.T) {
 
 func TestClustersThatAreRefused(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	for want, in := range map[string]shapes.CreateClusterInput{
 		"InvalidParameterException: Cluster names can have up to 255 characters; uppercase and lowercase letters, " +
 			"numbers, hyphens, and underscores are allowed.": {ClusterName: "a b"},
@@ -98,7 +98,7 @@ func TestClustersThatAreRefused(t *testing.T) {
 
 func TestTagsOfResources(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	id := w.run(nil)[0]
 	for _, arn := range []string{planeAccount + "cluster/default", planeAccount + "task/default/" + id,
 		planeAccount + "task-definition/web:1"} {
@@ -145,7 +145,7 @@ func TestTagsOfResources(t *testing.T) {
 
 func TestTaskProtection(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	out, err := w.RunForService(w.call(), "front", planeInput(nil))
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 )
 
 // failures starts tasks and has them fail, one after the other.
-func (w *planWorld) failures(n int) {
+func (w *planFixture) failures(n int) {
 	w.t.Helper()
 	for range n {
 		w.want("due", w.look(), "+1")
@@ -24,7 +24,7 @@ func (w *planWorld) failures(n int) {
 // more failure does not fail it at once.
 func TestRollbackBeginsWithoutFailures(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 1, func(s *controlplane.Service) {
+	w := newPlanFixture(t, 1, func(s *controlplane.Service) {
 		s.Breaker = shapes.CircuitBreaker{Enable: true, Rollback: true}
 	})
 	w.steady()
@@ -58,7 +58,7 @@ func TestRollbackBeginsWithoutFailures(t *testing.T) {
 // evaluated any more.
 func TestCircuitBreakerIsForDeploymentsOfWhichNoTaskRuns(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 2, func(s *controlplane.Service) {
+	w := newPlanFixture(t, 2, func(s *controlplane.Service) {
 		s.Breaker = shapes.CircuitBreaker{Enable: true, Rollback: true}
 	})
 	w.steady()

@@ -14,7 +14,7 @@ import (
 
 func TestRunTaskRefuses(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	w.register(`{"family": "bridge", "containerDefinitions": [{"name": "app", "image": "a", "memory": 64}]}`)
 	w.register(planeTask("gone"))
 	_, err1 := w.DeregisterTaskDefinition(w.call(), shapes.TaskDefinitionInput{TaskDefinition: "gone:1"})
@@ -121,7 +121,7 @@ func TestRunTaskRefuses(t *testing.T) {
 
 func TestOverridesAreApplied(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	id := w.run(func(in *shapes.RunTaskInput) {
 		in.Overrides = shapes.Overrides{
 			CPU: "512", Memory: "1024", TaskRoleARN: "arn:aws:iam::123456789012:role/r",
@@ -164,7 +164,7 @@ func TestOverridesAreApplied(t *testing.T) {
 
 func TestCapacityProviders(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	strategy := []shapes.StrategyItem{
 		{CapacityProvider: "FARGATE", Weight: 1}, {CapacityProvider: "FARGATE_SPOT", Weight: 4},
 	}
@@ -187,7 +187,7 @@ func TestCapacityProviders(t *testing.T) {
 
 func TestTagsOfTasks(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	explicit := []shapes.Tag{{Key: "team", Value: "other"}, {Key: "x", Value: "y"}}
 	for name, tt := range map[string]struct {
 		change func(*shapes.RunTaskInput)
@@ -216,7 +216,7 @@ func TestTagsOfTasks(t *testing.T) {
 
 func TestClientTokens(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, nil)
+	w := newPlaneFixture(t, nil)
 	token := func(in *shapes.RunTaskInput) { in.ClientToken, in.Count = "token", new(2) }
 	first := w.run(token)
 	w.start(first[0])
@@ -237,7 +237,7 @@ func TestClientTokens(t *testing.T) {
 
 func TestFargateLaunchesAreThrottled(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Throttle = true })
+	w := newPlaneFixture(t, func(o *controlplane.Options) { o.Throttle = true })
 	ten := func(in *shapes.RunTaskInput) { in.Count = new(10) }
 	for range 10 {
 		w.run(ten)

@@ -17,7 +17,7 @@ var begin = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 
 func TestServiceIsCreatedAndBecomesSteady(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	created := w.create(func(in *shapes.ServiceInput) {
 		in.PropagateTags, in.Tags, in.EnableECSManagedTags = "SERVICE", []shapes.Tag{{Key: "of", Value: "service"}},
 			new(true)
@@ -64,7 +64,7 @@ func TestServiceIsCreatedAndBecomesSteady(t *testing.T) {
 // A strategy is for all tasks of a service, however they are started.
 func TestServiceIsSpreadOverCapacityProviders(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	w.create(func(in *shapes.ServiceInput) {
 		in.LaunchType, in.DesiredCount = "", new(25)
 		in.CapacityProviderStrategy = []shapes.StrategyItem{
@@ -92,7 +92,7 @@ func TestServiceIsSpreadOverCapacityProviders(t *testing.T) {
 
 func TestServiceReplacesTasksAndScales(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	s := w.create(nil)
 	w.end(w.order[0])
 	w.settle()
@@ -125,7 +125,7 @@ func TestServiceReplacesTasksAndScales(t *testing.T) {
 
 func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	w.create(nil)
 	w.register("web")
 	for _, c := range []struct {
@@ -187,7 +187,7 @@ func network(subnet, publicIP string) *shapes.NetworkConfiguration {
 
 func TestServiceShowsWhatItGotByDefault(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	w.create(func(in *shapes.ServiceInput) { in.LaunchType = "" })
 	s := w.describe("web")
 	testkit.Equal(t, "ZoneRebalancing", s.ZoneRebalancing, "ENABLED")
@@ -208,7 +208,7 @@ func TestServiceShowsWhatItGotByDefault(t *testing.T) {
 
 func TestServiceKeepsUsingAnInactiveRevision(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	w.create(nil)
 	if _, err := w.DeregisterTaskDefinition(w.call(), shapes.TaskDefinitionInput{TaskDefinition: "web:1"}); err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func TestServiceKeepsUsingAnInactiveRevision(t *testing.T) {
 
 func TestServiceIsDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	w.create(nil)
 	_, err := w.DeleteCluster(w.call(), shapes.ClusterInput{})
 	testkit.WantError[*shapes.Error](t, err,
@@ -262,7 +262,7 @@ func TestServiceIsDeleted(t *testing.T) {
 
 func TestServiceIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	token := func(in *shapes.ServiceInput) { in.ClientToken = "once" }
 	w.create(token)
 	w.create(token)
@@ -280,7 +280,7 @@ func TestServiceIsMadeOnce(t *testing.T) {
 
 func TestCreateServiceRefusals(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	for _, c := range []struct {
 		change func(*shapes.ServiceInput)
 		want   string
@@ -321,7 +321,7 @@ func TestCreateServiceRefusals(t *testing.T) {
 
 func TestServicesAreListedInPages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	for i := range 12 {
 		w.create(func(in *shapes.ServiceInput) { in.ServiceName, in.DesiredCount = fmt.Sprintf("s%02d", i), new(0) })
 	}
@@ -343,7 +343,7 @@ func TestServicesAreListedInPages(t *testing.T) {
 
 func TestTagsOfServices(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, begin)
+	w := newFixture(t, begin)
 	resource := w.create(nil).ServiceARN
 	if _, err := w.TagResource(w.call(),
 		shapes.ResourceInput{ResourceARN: resource,
@@ -367,7 +367,7 @@ func TestTagsOfServices(t *testing.T) {
 func TestServicesAreReconciledWhenATaskEndsUntilClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, time.Now())
+		w := newFixture(t, time.Now())
 		w.Start()
 		if _, err := w.CreateService(w.call(), input(nil)); err != nil {
 			t.Fatal(err)

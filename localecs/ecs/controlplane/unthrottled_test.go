@@ -12,7 +12,7 @@ import (
 // throttles him; the API shows these tasks as all others.
 func TestLocalRunAcceptsSettingsThatFargateRefuses(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Throttle = true })
+	w := newPlaneFixture(t, func(o *controlplane.Options) { o.Throttle = true })
 	for range 10 { // the whole bucket
 		w.run(func(in *shapes.RunTaskInput) { in.Count = new(10) })
 	}

@@ -92,7 +92,7 @@ func TestStatusSinceIsConstant(t *testing.T) {
 
 func TestNoCheckNoHealth(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{}, `a{run}`)
+	w := newFixture(t, Options{}, `a{run}`)
 	if h := w.view("a").Health; h != nil {
 		t.Errorf("health %+v without a check", h)
 	}
@@ -145,7 +145,7 @@ func TestProbesContinueDuringStop(t *testing.T) {
 
 func TestHealthOutputIsCut(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{}, `a{run hc[P] interval=5}`)
+	w := newFixture(t, Options{}, `a{run hc[P] interval=5}`)
 	w.to(4.9)
 	at := w.zero.Add(5e9)
 	w.task.Apply(Tick{}, at)
@@ -160,7 +160,7 @@ func TestHealthOutputIsCut(t *testing.T) {
 // says nothing about the container that runs now.
 func TestStaleProbeResultsAreDropped(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{}, `a{exit(1,62) hc[P P/100 F] interval=5 retries=1 restart=60}`)
+	w := newFixture(t, Options{}, `a{exit(1,62) hc[P P/100 F] interval=5 retries=1 restart=60}`)
 	w.to(3)
 	w.task.Apply(ProbeDone{Container: "a", StartedAt: w.now, Code: 1, At: w.now}, w.now)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. {} restarts=0")

@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// TestPropertyInvariants runs random tasks in random worlds and checks after
+// TestPropertyInvariants runs random tasks with random programs and checks after
 // every event what must hold whatever happens.
 func TestPropertyInvariants(t *testing.T) {
 	t.Parallel()
@@ -26,7 +26,7 @@ func runRandomTask(t *testing.T, seed uint64) bool {
 	r := rand.New(rand.NewPCG(seed, 1))
 	script := randomScript(r)
 	opts := Options{AtOnce: r.IntN(2) == 1, GatePeriod: time.Duration(r.IntN(2)) * 5 * time.Second}
-	w := newWorld(t, opts, script)
+	w := newFixture(t, opts, script)
 	inv := newInvariants(w, opts)
 	w.check = inv.check
 	// Noise that must not matter, and one stop request.
@@ -102,7 +102,7 @@ func randomScript(r *rand.Rand) string {
 }
 
 // randomNoise returns an event that is out of place: without a request, or about an unknown container.
-func randomNoise(r *rand.Rand, w *world) Event {
+func randomNoise(r *rand.Rand, w *fixture) Event {
 	names := []string{"nobody"}
 	for name, s := range w.containers {
 		if s.behaviour == "noimage" {
@@ -118,9 +118,9 @@ func randomNoise(r *rand.Rand, w *world) Event {
 	}[r.IntN(7)]
 }
 
-// invariants checks a world from outside: from Views and actions only.
+// invariants checks a fixture from outside: from Views and actions only.
 type invariants struct {
-	w      *world
+	w      *fixture
 	opts   Options
 	def    map[string]taskdef.Container
 	before View
@@ -131,7 +131,7 @@ type invariants struct {
 	ended             int
 }
 
-func newInvariants(w *world, opts Options) *invariants {
+func newInvariants(w *fixture, opts Options) *invariants {
 	inv := &invariants{w: w, opts: opts, def: map[string]taskdef.Container{}, before: w.task.View(),
 		signalled: map[string]time.Time{}, killed: map[string]time.Time{}, probing: map[string]bool{},
 		started: map[string]bool{}}

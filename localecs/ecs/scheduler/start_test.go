@@ -341,7 +341,7 @@ func TestMissingImageStartsNothing(t *testing.T) {
 // Fargate has every image before it starts anything, edges or not.
 func TestNoContainerStartsBeforeTheLastPull(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{}, `
+	w := newFixture(t, Options{}, `
 		a{run}
 		b{run}`)
 	now := w.zero
@@ -367,7 +367,7 @@ func TestNoContainerStartsBeforeTheLastPull(t *testing.T) {
 
 func TestGatePeriodOpensGatesLate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{GatePeriod: 5 * time.Second}, `
+	w := newFixture(t, Options{GatePeriod: 5 * time.Second}, `
 		c{run}
 		b{run}
 		~a{exit(0,2)}
@@ -378,7 +378,7 @@ func TestGatePeriodOpensGatesLate(t *testing.T) {
 
 func TestTimeScaleDividesDurations(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{TimeScale: 10}, `
+	w := newFixture(t, Options{TimeScale: 10}, `
 		b{deaf stop=20}
 		a{run hc[P] interval=5}
 		b→a:HEALTHY`)

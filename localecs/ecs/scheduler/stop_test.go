@@ -48,7 +48,7 @@ func TestChainStopsInReverse(t *testing.T) {
 
 func TestAllAtOnceSignalsEverything(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{AtOnce: true}, `
+	w := newFixture(t, Options{AtOnce: true}, `
 		a{run(2,0)}
 		b{run(2,0)}
 		c{run(2,0)}
@@ -221,7 +221,7 @@ func TestFailedRestartStopsContainer(t *testing.T) {
 
 func TestStopBeforeAnythingBegan(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{}, `a{run}`)
+	w := newFixture(t, Options{}, `a{run}`)
 	w.apply(StopRequested{Code: StopTaskFailedToStart, Reason: "ResourceInitializationError: no secret"})
 	w.to(10).wantTrace("0s TaskStopped")
 	w.want("task STOPPED/STOPPED TaskFailedToStart ended=0s", "a STOPPED/STOPPED")
@@ -233,7 +233,7 @@ func TestStopBeforeAnythingBegan(t *testing.T) {
 // The runtime may see the end of a very short process before its start.
 func TestExitBeforeStartedCountsAsBoth(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{}, `a{run boot=5}`)
+	w := newFixture(t, Options{}, `a{run boot=5}`)
 	w.to(1)
 	w.task.Apply(Exited{Container: "a", Code: 3}, w.now)
 	w.want("task STOPPED/STOPPED EssentialContainerExited ended=1s", "a STOPPED/STOPPED 1s..1s exit=3")
@@ -257,7 +257,7 @@ func TestKilledTaskStartsAndSignalsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, Options{}, test.script)
+			w := newFixture(t, Options{}, test.script)
 			if test.at > 0 {
 				w.to(test.at)
 			}

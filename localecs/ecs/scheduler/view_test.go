@@ -17,7 +17,7 @@ func TestWaitsForHasTheUnmetConditions(t *testing.T) {
 		~setup{exit(0,3)}
 		web→db:HEALTHY
 		web→setup:SUCCESS`
-	w := newWorld(t, Options{}, script)
+	w := newFixture(t, Options{}, script)
 	want := func(want ...taskdef.Dependency) {
 		t.Helper()
 		web, _ := w.task.View().Container("web")
@@ -34,7 +34,7 @@ func TestWaitsForHasTheUnmetConditions(t *testing.T) {
 	want(db)
 	w.to(11)
 	want()
-	w = newWorld(t, Options{}, script)
+	w = newFixture(t, Options{}, script)
 	w.to(4)
 	w.apply(StopRequested{})
 	w.to(60)

@@ -52,11 +52,11 @@ func (s *Scenario) faultProblems(step Step, p *progress, add func(string, ...any
 // FaultProblems returns faults of containers that a task does not have, by its definition, and of
 // links where tasks have none. All else about faults is checked when the file is read.
 func (s *Scenario) FaultProblems(containers map[string][]string, noLinks bool) []error {
-	world := s.faultTargets(containers)
-	world.NoLinks = noLinks
-	errs := chaos.Problems(s.Faults, world)
+	targets := s.faultTargets(containers)
+	targets.NoLinks = noLinks
+	errs := chaos.Problems(s.Faults, targets)
 	for i, step := range s.Steps {
-		for _, err := range chaos.Problems(step.Faults, world) {
+		for _, err := range chaos.Problems(step.Faults, targets) {
 			errs = append(errs, fmt.Errorf("steps[%d]: %w", i, err))
 		}
 	}

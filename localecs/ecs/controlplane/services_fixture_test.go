@@ -17,9 +17,9 @@ const (
 	account = "arn:aws:ecs:us-east-1:123456789012:"
 )
 
-// world has services whose tasks are state machines without processes: they run
+// fixture has services whose tasks are state machines without processes: they run
 // as soon as they are launched, and end when they are asked to.
-type world struct {
+type fixture struct {
 	*controlplane.Plane
 	t   *testing.T
 	now time.Time
@@ -32,15 +32,15 @@ type world struct {
 	protections *metadata.Protections
 }
 
-func newWorld(t *testing.T, now time.Time) *world {
+func newFixture(t *testing.T, now time.Time) *fixture {
 	t.Helper()
-	return newLateWorld(t, now, controlplane.Lag{})
+	return newLateFixture(t, now, controlplane.Lag{})
 }
 
-// newLateWorld returns one whose answers about services are late.
-func newLateWorld(t *testing.T, now time.Time, lag controlplane.Lag) *world {
+// newLateFixture returns one whose answers about services are late.
+func newLateFixture(t *testing.T, now time.Time, lag controlplane.Lag) *fixture {
 	t.Helper()
-	w := &world{
+	w := &fixture{
 		t: t, now: now, states: map[string]*scheduler.Task{}, launch: map[string]controlplane.Launch{},
 		protections: metadata.NewProtections(),
 	}
@@ -53,7 +53,7 @@ func newLateWorld(t *testing.T, now time.Time, lag controlplane.Lag) *world {
 }
 
 // Launch implements controlplane.Launcher.
-func (w *world) Launch(l controlplane.Launch) {
+func (w *fixture) Launch(l controlplane.Launch) {
 	w.mu.Lock()
 	state := scheduler.New(l.Definition, scheduler.Options{}, w.now)
 	w.states[l.ID], w.launch[l.ID] = state, l
@@ -67,12 +67,12 @@ func (w *world) Launch(l controlplane.Launch) {
 }
 
 // Stop implements controlplane.Launcher.
-func (w *world) Stop(id, code, reason string) {
+func (w *fixture) Stop(id, code, reason string) {
 	w.end(id, scheduler.StopRequested{Code: code, Reason: reason})
 }
 
 // end ends a task, by itself or as it was asked to.
-func (w *world) end(id string, events ...scheduler.Event) {
+func (w *fixture) end(id string, events ...scheduler.Event) {
 	w.mu.Lock()
 	for _, e := range append(events, scheduler.Exited{Container: "app", Code: 1}) {
 		w.states[id].Apply(e, w.now)
@@ -82,9 +82,9 @@ func (w *world) end(id string, events ...scheduler.Event) {
 	w.launch[id].Report(r, w.now)
 }
 
-func (w *world) call() shapes.Call { return shapes.Call{Now: w.now, Principal: caller} }
+func (w *fixture) call() shapes.Call { return shapes.Call{Now: w.now, Principal: caller} }
 
-func (w *world) register(family string) {
+func (w *fixture) register(family string) {
 	w.t.Helper()
 	_, err := w.RegisterTaskDefinition(w.call(),
 		shapes.RegisterTaskDefinitionInput{Document: []byte(`{"family": "` + family + `",
@@ -110,7 +110,7 @@ func input(change func(*shapes.ServiceInput)) shapes.ServiceInput {
 }
 
 // create makes a service and brings it to rest.
-func (w *world) create(change func(*shapes.ServiceInput)) shapes.Service {
+func (w *fixture) create(change func(*shapes.ServiceInput)) shapes.Service {
 	w.t.Helper()
 	out, err := w.CreateService(w.call(), input(change))
 	if err != nil {
@@ -121,13 +121,13 @@ func (w *world) create(change func(*shapes.ServiceInput)) shapes.Service {
 }
 
 // settle looks until nothing is left to do.
-func (w *world) settle() {
+func (w *fixture) settle() {
 	for range 8 {
 		w.ReconcileServices(w.now)
 	}
 }
 
-func (w *world) describe(ref string) shapes.Service {
+func (w *fixture) describe(ref string) shapes.Service {
 	w.t.Helper()
 	out, err := w.DescribeServices(w.call(),
 		shapes.DescribeServicesInput{Services: []string{ref}, Include: []string{"TAGS"}})
@@ -138,7 +138,7 @@ func (w *world) describe(ref string) shapes.Service {
 }
 
 // running returns the service's tasks that are to run, by creation.
-func (w *world) running() []shapes.Task {
+func (w *fixture) running() []shapes.Task {
 	var tasks []shapes.Task
 	for _, t := range w.ServiceTasks(w.call(), "default", "web") {
 		if t.DesiredStatus == "RUNNING" {
@@ -148,7 +148,7 @@ func (w *world) running() []shapes.Task {
 	return tasks
 }
 
-func (w *world) update(in shapes.ServiceInput) shapes.Service {
+func (w *fixture) update(in shapes.ServiceInput) shapes.Service {
 	w.t.Helper()
 	in.Service = "web"
 	out, err := w.UpdateService(w.call(), in)

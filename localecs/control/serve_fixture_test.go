@@ -43,8 +43,8 @@ const (
 	roleARN = "arn:aws:iam::123456789012:role/shop"
 )
 
-// world is a served cluster with one image that has a shell.
-type serveWorld struct {
+// serveFixture is a served cluster with one image that has a shell.
+type serveFixture struct {
 	*control.APIServer
 	t       *testing.T
 	dir     string
@@ -55,14 +55,14 @@ type serveWorld struct {
 	warnings bytes.Buffer // of the simulator
 }
 
-func newWorld(t *testing.T) *serveWorld {
+func newServeFixture(t *testing.T) *serveFixture {
 	t.Helper()
-	return newWorldIn(t, "us-east-1")
+	return newServeFixtureIn(t, "us-east-1")
 }
 
-func newWorldIn(t *testing.T, region string) *serveWorld {
+func newServeFixtureIn(t *testing.T, region string) *serveFixture {
 	t.Helper()
-	w := &serveWorld{t: t, dir: t.TempDir(), exports: map[string]string{}}
+	w := &serveFixture{t: t, dir: t.TempDir(), exports: map[string]string{}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func idOf(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
 // call calls an operation as the exports make a client do, and decodes what it
 // answers.
-func (w *serveWorld) call(operation string, in, out any) error {
+func (w *serveFixture) call(operation string, in, out any) error {
 	w.t.Helper()
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -149,13 +149,13 @@ func (w *serveWorld) call(operation string, in, out any) error {
 
 // register registers a definition of one container, app, that runs a script. A
 // TERM that comes before the script has a trap is ignored: that takes 2 s.
-func (w *serveWorld) register(family, image, script string) {
+func (w *serveFixture) register(family, image, script string) {
 	w.t.Helper()
 	w.registerFor(2, family, image, script)
 }
 
 // registerFor calls register with a time to stop, in seconds.
-func (w *serveWorld) registerFor(seconds int, family, image, script string) {
+func (w *serveFixture) registerFor(seconds int, family, image, script string) {
 	w.t.Helper()
 	var out shapes.Empty
 	if err := w.call("RegisterTaskDefinition", map[string]any{
@@ -169,7 +169,7 @@ func (w *serveWorld) registerFor(seconds int, family, image, script string) {
 }
 
 // run starts one task.
-func (w *serveWorld) run(in shapes.RunTaskInput) shapes.Task {
+func (w *serveFixture) run(in shapes.RunTaskInput) shapes.Task {
 	w.t.Helper()
 	in.NetworkConfiguration = &shapes.NetworkConfiguration{
 		AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}},
@@ -186,7 +186,7 @@ func (w *serveWorld) run(in shapes.RunTaskInput) shapes.Task {
 }
 
 // await waits until the task has a last status.
-func (w *serveWorld) await(cluster, arn, status string) (task shapes.Task) {
+func (w *serveFixture) await(cluster, arn, status string) (task shapes.Task) {
 	w.t.Helper()
 	defer func() {
 		if w.t.Failed() {
@@ -208,7 +208,7 @@ func (w *serveWorld) await(cluster, arn, status string) (task shapes.Task) {
 	return task
 }
 
-func (w *serveWorld) stop(cluster, arn string) {
+func (w *serveFixture) stop(cluster, arn string) {
 	w.t.Helper()
 	var out shapes.TaskOutput
 	if err := w.call("StopTask", shapes.StopTaskInput{Cluster: cluster, Task: arn, Reason: "enough"},
@@ -218,7 +218,7 @@ func (w *serveWorld) stop(cluster, arn string) {
 }
 
 // log returns what the task's container has written.
-func (w *serveWorld) log(family, arn string) string {
+func (w *serveFixture) log(family, arn string) string {
 	w.t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.dir, "logs", family+"-"+idOf(arn), "app.log"))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// world is a virtual machine that answers actions with events, in virtual
+// fixture is a virtual machine that answers actions with events, in virtual
 // time. Its containers are written in the notation of the conformance
 // checklist, one per line:
 //
@@ -26,7 +26,7 @@ import (
 // Probe results: P passes, F exits 1, T times out, a number is an exit code,
 // P/3 takes 3 s. Settings: interval= timeout= retries= period= start= stop=
 // restart= (period in seconds) ignore= (exit code) boot= (seconds to start).
-type world struct {
+type fixture struct {
 	t          testing.TB
 	task       *Task
 	zero, now  time.Time
@@ -60,25 +60,25 @@ var (
 	probeList     = regexp.MustCompile(`hc\[([^\]]*)\]`)
 )
 
-// newWorld parses a script and begins its task at second 0.
-func newWorld(t testing.TB, opts Options, script string) *world {
+// newFixture parses a script and begins its task at second 0.
+func newFixture(t testing.TB, opts Options, script string) *fixture {
 	t.Helper()
-	w := &world{t: t, zero: time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC), containers: map[string]*simulated{}}
+	w := &fixture{t: t, zero: time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC), containers: map[string]*simulated{}}
 	w.now = w.zero
 	def := w.parse(script)
 	w.task = New(def, opts, w.zero)
 	return w
 }
 
-// play runs newWorld with the default options for the given seconds.
-func play(t testing.TB, seconds float64, script string) *world {
+// play runs newFixture with the default options for the given seconds.
+func play(t testing.TB, seconds float64, script string) *fixture {
 	t.Helper()
-	w := newWorld(t, Options{}, script)
+	w := newFixture(t, Options{}, script)
 	w.to(seconds)
 	return w
 }
 
-func (w *world) parse(script string) *taskdef.TaskDefinition {
+func (w *fixture) parse(script string) *taskdef.TaskDefinition {
 	w.t.Helper()
 	def := &taskdef.TaskDefinition{}
 	for line := range strings.Lines(script) {
@@ -95,7 +95,7 @@ func (w *world) parse(script string) *taskdef.TaskDefinition {
 	return def
 }
 
-func (w *world) container(m []string) taskdef.Container {
+func (w *fixture) container(m []string) taskdef.Container {
 	essential := m[1] == ""
 	c := taskdef.Container{Name: m[2], Image: "image-" + m[2], Essential: &essential}
 	s := &simulated{behaviour: m[3]}
@@ -140,8 +140,8 @@ func (w *world) container(m []string) taskdef.Container {
 	return c
 }
 
-// to runs the world up to and including the given second.
-func (w *world) to(seconds float64) *world {
+// to runs the fixture up to and including the given second.
+func (w *fixture) to(seconds float64) *fixture {
 	w.t.Helper()
 	end := w.zero.Add(time.Duration(seconds * float64(time.Second)))
 	for steps := 0; ; steps++ {
@@ -179,14 +179,14 @@ func later(a, b time.Time) time.Time {
 }
 
 // stopTask calls StopTask of the ECS API, now.
-func (w *world) stopTask(reason string) *world {
+func (w *fixture) stopTask(reason string) *fixture {
 	w.t.Helper()
 	w.trace = append(w.trace, w.clock()+" StopTask")
 	w.apply(StopRequested{Reason: reason})
 	return w
 }
 
-func (w *world) apply(ev Event) {
+func (w *fixture) apply(ev Event) {
 	w.t.Helper()
 	actions := w.task.Apply(ev, w.now)
 	if w.check != nil {
@@ -198,7 +198,7 @@ func (w *world) apply(ev Event) {
 }
 
 // act answers one action.
-func (w *world) act(a Action) {
+func (w *fixture) act(a Action) {
 	switch a := a.(type) {
 	case Pull:
 		if w.containers[a.Container].behaviour == "noimage" {
@@ -230,7 +230,7 @@ func (w *world) act(a Action) {
 	}
 }
 
-func (w *world) start(name string) {
+func (w *fixture) start(name string) {
 	s := w.containers[name]
 	s.run++
 	if s.behaviour == "missing" {
@@ -247,7 +247,7 @@ func (w *world) start(name string) {
 }
 
 // exit ends the present run of a container, unless it ended before.
-func (w *world) exit(name string, after time.Duration, code int) {
+func (w *fixture) exit(name string, after time.Duration, code int) {
 	s := w.containers[name]
 	w.later(after, name, func() Event {
 		if !s.alive {
@@ -258,7 +258,7 @@ func (w *world) exit(name string, after time.Duration, code int) {
 	})
 }
 
-func (w *world) probe(a Probe) {
+func (w *fixture) probe(a Probe) {
 	s := w.containers[a.Container]
 	began := w.now
 	word, tail := s.probes[0], s.probes[1:]
@@ -284,12 +284,12 @@ func (w *world) probe(a Probe) {
 	})
 }
 
-func (w *world) after(d time.Duration, name string, ev Event) {
+func (w *fixture) after(d time.Duration, name string, ev Event) {
 	w.later(d, name, func() Event { return ev })
 }
 
 // later queues an event of the container's present run.
-func (w *world) later(d time.Duration, name string, event func() Event) {
+func (w *fixture) later(d time.Duration, name string, event func() Event) {
 	q := queued{at: w.now.Add(d), run: w.containers[name].run, name: name, event: event}
 	i, _ := slices.BinarySearchFunc(w.queue, q, func(x, y queued) int {
 		if x.at.After(y.at) {
@@ -300,15 +300,15 @@ func (w *world) later(d time.Duration, name string, event func() Event) {
 	w.queue = slices.Insert(w.queue, i, q)
 }
 
-func (w *world) note(what, name string) {
+func (w *fixture) note(what, name string) {
 	w.trace = append(w.trace, strings.TrimSpace(w.clock()+" "+what+" "+name))
 }
 
 // clock returns the virtual time as "12s".
-func (w *world) clock() string { return w.now.Sub(w.zero).String() }
+func (w *fixture) clock() string { return w.now.Sub(w.zero).String() }
 
-// wantTrace compares all that was asked of the world, probes left out.
-func (w *world) wantTrace(want ...string) {
+// wantTrace compares all that was asked of the fixture, probes left out.
+func (w *fixture) wantTrace(want ...string) {
 	w.t.Helper()
 	got := slices.DeleteFunc(slices.Clone(w.trace), func(s string) bool { return strings.Contains(s, " Probe ") })
 	if !slices.Equal(got, want) {
@@ -317,7 +317,7 @@ func (w *world) wantTrace(want ...string) {
 }
 
 // wantProbes compares the times of a container's probes.
-func (w *world) wantProbes(name string, want ...string) {
+func (w *fixture) wantProbes(name string, want ...string) {
 	w.t.Helper()
 	var got []string
 	for _, s := range w.trace {
@@ -332,7 +332,7 @@ func (w *world) wantProbes(name string, want ...string) {
 
 // want compares the present state: one string for the task, one per container,
 // as state prints them.
-func (w *world) want(want ...string) {
+func (w *fixture) want(want ...string) {
 	w.t.Helper()
 	if got := w.state(); !slices.Equal(got, want) {
 		w.t.Errorf("state at %s is\n  %s\nwant\n  %s", w.clock(), strings.Join(got, "\n  "), strings.Join(want, "\n  "))
@@ -341,7 +341,7 @@ func (w *world) want(want ...string) {
 
 // state prints "task K/D code execution-stopped" and for each container
 // "name K/D [started..finished] exit=N health".
-func (w *world) state() []string {
+func (w *fixture) state() []string {
 	v := w.task.View()
 	line := fmt.Sprintf("task %s/%s", v.KnownStatus, v.DesiredStatus)
 	if v.StopCode != "" {
@@ -374,17 +374,17 @@ func (w *world) state() []string {
 }
 
 // health prints "{}" or "HEALTHY@5s(code)".
-func (w *world) health(h HealthView) string {
+func (w *fixture) health(h HealthView) string {
 	if h.Status == HealthStarting {
 		return "{}"
 	}
 	return fmt.Sprintf("%s@%s(%d)", h.Status, w.since(h.Since), h.ExitCode)
 }
 
-func (w *world) since(at time.Time) string { return at.Sub(w.zero).String() }
+func (w *fixture) since(at time.Time) string { return at.Sub(w.zero).String() }
 
 // view returns one container.
-func (w *world) view(name string) ContainerView {
+func (w *fixture) view(name string) ContainerView {
 	w.t.Helper()
 	c, ok := w.task.View().Container(name)
 	if !ok {

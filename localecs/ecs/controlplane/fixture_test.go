@@ -20,8 +20,8 @@ const (
 // begin is when every test begins.
 var planeStart = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 
-// world is a plane whose tasks are state machines without processes.
-type planeWorld struct {
+// fixture is a plane whose tasks are state machines without processes.
+type planeFixture struct {
 	*controlplane.Plane
 	t *testing.T
 	// now is the time of calls and reports.
@@ -34,9 +34,9 @@ type planeWorld struct {
 	protections *metadata.Protections
 }
 
-func newPlaneWorld(t *testing.T, change func(*controlplane.Options)) *planeWorld {
+func newPlaneFixture(t *testing.T, change func(*controlplane.Options)) *planeFixture {
 	t.Helper()
-	w := &planeWorld{
+	w := &planeFixture{
 		t: t, now: planeStart, launches: map[string]controlplane.Launch{}, states: map[string]*scheduler.Task{},
 		protections: metadata.NewProtections(),
 	}
@@ -55,15 +55,15 @@ func newPlaneWorld(t *testing.T, change func(*controlplane.Options)) *planeWorld
 }
 
 // Launch implements controlplane.Launcher.
-func (w *planeWorld) Launch(l controlplane.Launch) { w.launches[l.ID] = l }
+func (w *planeFixture) Launch(l controlplane.Launch) { w.launches[l.ID] = l }
 
 // Stop implements controlplane.Launcher.
-func (w *planeWorld) Stop(id, code, reason string) { w.stops = append(w.stops, code+" "+reason) }
+func (w *planeFixture) Stop(id, code, reason string) { w.stops = append(w.stops, code+" "+reason) }
 
-func (w *planeWorld) call() shapes.Call { return shapes.Call{Now: w.now, Principal: planeCaller} }
+func (w *planeFixture) call() shapes.Call { return shapes.Call{Now: w.now, Principal: planeCaller} }
 
 // happen feeds the task's state machine, and reports how the task is then.
-func (w *planeWorld) happen(id string, events ...scheduler.Event) {
+func (w *planeFixture) happen(id string, events ...scheduler.Event) {
 	w.t.Helper()
 	l, ok := w.launches[id]
 	if !ok {
@@ -78,7 +78,7 @@ func (w *planeWorld) happen(id string, events ...scheduler.Event) {
 	l.Report(w.reportOf(id), w.now)
 }
 
-func (w *planeWorld) reportOf(id string) controlplane.Report {
+func (w *planeFixture) reportOf(id string) controlplane.Report {
 	return controlplane.Report{
 		View: w.states[id].View(),
 		Network: &metadata.Network{
@@ -89,14 +89,14 @@ func (w *planeWorld) reportOf(id string) controlplane.Report {
 }
 
 // start brings a task to RUNNING, end from there to STOPPED.
-func (w *planeWorld) start(id string) {
+func (w *planeFixture) start(id string) {
 	w.t.Helper()
 	w.happen(id, scheduler.Tick{})
 	w.happen(id, scheduler.PullDone{Container: "app"})
 	w.happen(id, scheduler.Started{Container: "app"})
 }
 
-func (w *planeWorld) end(id string, code int) {
+func (w *planeFixture) end(id string, code int) {
 	w.t.Helper()
 	w.happen(id, scheduler.Exited{Container: "app", Code: code})
 	r := w.reportOf(id)
@@ -113,7 +113,7 @@ func planeTask(family string) string {
 		"tags": [{"key": "team", "value": "shop"}]}`
 }
 
-func (w *planeWorld) register(document string) shapes.TaskDefinitionOutput {
+func (w *planeFixture) register(document string) shapes.TaskDefinitionOutput {
 	w.t.Helper()
 	out, err := w.RegisterTaskDefinition(w.call(), shapes.RegisterTaskDefinitionInput{Document: []byte(document)})
 	if err != nil {
@@ -137,7 +137,7 @@ func planeInput(change func(*shapes.RunTaskInput)) shapes.RunTaskInput {
 }
 
 // run starts tasks and returns their IDs.
-func (w *planeWorld) run(change func(*shapes.RunTaskInput)) []string {
+func (w *planeFixture) run(change func(*shapes.RunTaskInput)) []string {
 	w.t.Helper()
 	out, err := w.RunTask(w.call(), planeInput(change))
 	if err != nil {
@@ -153,7 +153,7 @@ func (w *planeWorld) run(change func(*shapes.RunTaskInput)) []string {
 func idOf(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
 // describe finds one task of the default cluster.
-func (w *planeWorld) describe(id string) shapes.Task {
+func (w *planeFixture) describe(id string) shapes.Task {
 	w.t.Helper()
 	out, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{id}, Include: []string{"TAGS"}})
 	if err != nil || len(out.Tasks) != 1 {
@@ -163,7 +163,7 @@ func (w *planeWorld) describe(id string) shapes.Task {
 }
 
 // list returns the IDs in a list of tasks.
-func (w *planeWorld) list(in shapes.ListTasksInput) []string {
+func (w *planeFixture) list(in shapes.ListTasksInput) []string {
 	w.t.Helper()
 	out, err := w.ListTasks(w.call(), in)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
-// world is an awstest.Simulator whose versions of tasks are seen.
-type world struct {
+// fixture is an awstest.Simulator whose versions of tasks are seen.
+type fixture struct {
 	*awstest.Simulator
 	t     *testing.T
 	begin time.Time
@@ -29,9 +29,9 @@ type world struct {
 	now    map[string]bool
 }
 
-func open(t *testing.T, o simulated.Options) *world {
+func open(t *testing.T, o simulated.Options) *fixture {
 	t.Helper()
-	w := &world{t: t, begin: time.Now(), counts: map[string]int{}, now: map[string]bool{}}
+	w := &fixture{t: t, begin: time.Now(), counts: map[string]int{}, now: map[string]bool{}}
 	o.Observe = w.observe
 	var err error
 	if w.Simulator, err = awstest.OpenSimulator(o); err != nil {
@@ -41,7 +41,7 @@ func open(t *testing.T, o simulated.Options) *world {
 	return w
 }
 
-func (w *world) observe(task shapes.Task, at time.Time) {
+func (w *fixture) observe(task shapes.Task, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	status := task.LastStatus + "/" + task.DesiredStatus
@@ -56,16 +56,16 @@ func (w *world) observe(task shapes.Task, at time.Time) {
 	w.most = max(w.most, len(w.now))
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) call() shapes.Call { return shapes.Call{Now: time.Now(), Principal: "me"} }
+func (w *fixture) call() shapes.Call { return shapes.Call{Now: time.Now(), Principal: "me"} }
 
-func (w *world) describe(task string) shapes.Task {
+func (w *fixture) describe(task string) shapes.Task {
 	w.t.Helper()
 	out, err := w.Plane.DescribeTasks(w.call(),
 		shapes.DescribeTasksInput{Tasks: []string{task}, Include: []string{"TAGS"}})
@@ -170,7 +170,7 @@ const probed = `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilit
 	{"name": "app", "image": "app", "healthCheck": {"command": ["CMD", "x"], "interval": 5, "retries": 2}}]}`
 
 // service makes a service of simulated tasks.
-func (w *world) service(desired int, change func(*shapes.ServiceInput)) {
+func (w *fixture) service(desired int, change func(*shapes.ServiceInput)) {
 	w.t.Helper()
 	in := shapes.ServiceInput{
 		ServiceName: "web", TaskDefinition: "web", DesiredCount: &desired, LaunchType: shapes.Fargate,
@@ -186,7 +186,7 @@ func (w *world) service(desired int, change func(*shapes.ServiceInput)) {
 }
 
 // steady waits until the service has one deployment, which is complete.
-func (w *world) steady(within time.Duration) shapes.Service {
+func (w *fixture) steady(within time.Duration) shapes.Service {
 	w.t.Helper()
 	for end := time.Now().Add(within); ; <-time.After(time.Second) {
 		out, err := w.Plane.DescribeServices(w.call(), shapes.DescribeServicesInput{Services: []string{"web"}})
@@ -250,7 +250,7 @@ func TestUnhealthyTaskIsReplaced(t *testing.T) {
 	})
 }
 
-func TestClosedWorldReturnsAnError(t *testing.T) {
+func TestClosedSimulatorReturnsAnError(t *testing.T) {
 	t.Parallel()
 	w, err := awstest.OpenSimulator(simulated.Options{Timing: slow()})
 	if err != nil {
