@@ -12,10 +12,6 @@ func allowances() map[string]map[string]int {
 			"localecs/network": 39, "localecs/runtime": 114, "localecs/scenario": 2, "localecs/scenario/file": 4,
 			"meshinit": 15, "registrar": 12, "subcommand": 93, "taskdef": 181, "workload": 15,
 		},
-		"comment": {
-			"internal/image": 1, "internal/testkit": 1, "localecs/cluster": 3, "localecs/command": 1,
-			"localecs/host": 2, "localecs/network": 2, "subcommand": 20,
-		},
 		"condition": {
 			"aclrules": 7, "admission": 13, "bootstrap": 1, "broker": 34,
 			"config": 2, "consulutil": 48, "controller": 33, "controller/setup": 19,

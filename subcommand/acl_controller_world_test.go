@@ -203,7 +203,7 @@ func (w *clusterWorld) leader() string {
 	return string(pair.Value)
 }
 
-// aclController starts one as a process.
+// controller starts an acl-controller as a process.
 func (w *clusterWorld) controller(args ...string) *testkit.Process {
 	w.t.Helper()
 	return consulECS(w.t, w.env(), append([]string{"acl-controller", "-cluster", w.arn, "-interval", "1s", "-aws-rate",

@@ -83,8 +83,7 @@ func aclEngines(t *testing.T, w *aclWorld) {
 		args: "can -engine both -token-file @ops.token -queries -"}, reply{answers.String(), "", 0})
 }
 
-// A server that says otherwise than its rules do is a result of its own: its no
-// is a no, its yes is not believed.
+// aclDisagrees checks the result for a server that contradicts its rules: its no is a no, its yes is not believed.
 func aclDisagrees(t *testing.T, w *aclWorld) {
 	liar := w.between(t, func(r *http.Response) {
 		body, _ := io.ReadAll(r.Body)
@@ -108,7 +107,7 @@ func aclDisagrees(t *testing.T, w *aclWorld) {
 	}
 }
 
-// The endpoint is internal to Consul, and may go.
+// aclWithoutEndpoint checks the answers without the endpoint, which is internal to Consul and may go.
 func aclWithoutEndpoint(t *testing.T, w *aclWorld) {
 	without := w.between(t, func(r *http.Response) {
 		r.StatusCode = http.StatusNotFound
@@ -132,7 +131,7 @@ func aclWithoutEndpoint(t *testing.T, w *aclWorld) {
 	}
 }
 
-// A server that does not answer makes nothing allowed, and nothing denied.
+// aclUnreachable checks that a server that does not answer makes nothing allowed, and nothing denied.
 func aclUnreachable(t *testing.T, w *aclWorld) {
 	closed := testkit.ClosedAddress(t)
 	for _, args := range []string{
@@ -156,7 +155,7 @@ func aclUnreachable(t *testing.T, w *aclWorld) {
 		reply{denied, "", 2})
 }
 
-// Without ACLs every request is allowed: allowed, and said loudly.
+// aclDisabled checks that every request is allowed without ACLs, with a warning.
 func aclDisabled(t *testing.T, w *aclWorld) {
 	open, err := testkit.StartConsul(testkit.ConsulOptions{})
 	if err != nil {

@@ -178,7 +178,7 @@ const (
 	hiddenWeb = `unknown  service:web write  rules that could not be read may decide otherwise; so far service "web" = write, token 0b0b0b01… → service identity "web"` + "\n"
 )
 
-// The flags name the subject; CONSUL_HTTP_TOKEN reads.
+// aclSubjects checks that the flags name the subject, and that CONSUL_HTTP_TOKEN reads.
 func aclSubjects(t *testing.T, w *aclWorld) {
 	admin := w.Token
 	for _, c := range []struct {
@@ -215,8 +215,7 @@ func aclSubjects(t *testing.T, w *aclWorld) {
 	}
 }
 
-// What could not be read makes an answer unknown, and says so; not one that
-// nothing could turn.
+// aclUnknown checks that what could not be read makes an answer unknown, unless it could change nothing.
 func aclUnknown(t *testing.T, w *aclWorld) {
 	w.want(t, asked{token: opsSecret, args: "can service:web write"},
 		reply{hiddenWeb, hidden + "-engine both asks the server about the token as well\n", 3})
@@ -257,7 +256,7 @@ service "web-sidecar-proxy" { policy = "write" }
 			"read it\n", 3})
 }
 
-// A token that is not there has no rights.
+// aclRefused checks that a token that does not exist has no rights.
 func aclRefused(t *testing.T, w *aclWorld) {
 	const unknown = "unknown to the server (wrong, deleted or expired)"
 	for args, source := range map[string]string{
@@ -275,7 +274,7 @@ func aclRefused(t *testing.T, w *aclWorld) {
 	w.want(t, asked{token: goneSecret, args: "rules"}, reply{"", "consul-ecs acl: the token: " + unknown + "\n", 2})
 }
 
-// Every mistake in a call is a usage error that says what to do.
+// aclUsage checks that every mistake in a call is a usage error that says what to do.
 func aclUsage(t *testing.T, w *aclWorld) {
 	w.file(t, "bad.json", `{"version":9}`)
 	for args, want := range map[string]string{

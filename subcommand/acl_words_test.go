@@ -114,7 +114,7 @@ func crowdToken(t *testing.T, w *aclWorld) string {
 	return ""
 }
 
-// Without any server: policies given as files.
+// aclOffline checks answers from policies in files, without any server.
 func aclOffline(t *testing.T, w *aclWorld) {
 	w.file(t, "mine.hcl", "# mine\nkey_prefix \"app/\" { policy = \"read\" }\n")
 	w.file(t, "theirs.json", `{"key_prefix":{"app/x":{"policy":"write"}}}`)
@@ -145,7 +145,7 @@ func aclOffline(t *testing.T, w *aclWorld) {
 			"allow    key:app/a write  by key_prefix \"app/\" = write, " + opsKeys + "\n", "", 0})
 }
 
-// An export answers as the server did, without it.
+// aclExports checks that an export answers as the server did, without it.
 func aclExports(t *testing.T, w *aclWorld) {
 	exported := w.ask(t, asked{token: w.Token, args: "export"})
 	if exported.code != 0 || exported.err != "" || strings.Contains(exported.out, opsSecret) ||

@@ -242,7 +242,7 @@ func permitsByRights(t *testing.T, w *admitWorld) {
 	}
 }
 
-// A prepared query takes no right of its name, and the one to read what it answers with.
+// permitsQueries checks that a prepared query takes no right of its name, and the one to read what it answers with.
 func permitsQueries(t *testing.T, w *admitWorld) {
 	admin, err := consulutil.NewClient(consulutil.Options{Address: w.HTTPAddr, Token: w.Token})
 	if err != nil {
@@ -295,7 +295,7 @@ func permitsByEngine(t *testing.T, w *admitWorld) {
 	}
 }
 
-// A task that uses nothing of Consul is not asked about, nor is one without a token.
+// permitsWithoutCalls checks that no call is made for a task that uses nothing of Consul, or has no token.
 func permitsWithoutCalls(t *testing.T, w *admitWorld) {
 	token := w.token(t, webRules)
 	for _, c := range []struct {
@@ -324,7 +324,7 @@ func permitsWithoutCalls(t *testing.T, w *admitWorld) {
 	}
 }
 
-// Without token and address no Consul is asked.
+// permitsByDefault checks that no Consul is asked without token and address.
 func permitsByDefault(t *testing.T, w *admitWorld) {
 	if code, _, stderr := callAdmit(webTask(), "-config", admitMesh(t), "-"); code != 0 ||
 		withoutChoices(stderr) != "" {
@@ -395,7 +395,7 @@ func permitsNamespaces(t *testing.T, w *admitWorld) {
 		[]string{"ADM-NAMESPACE", "ACL-DENIED"}, []string{"team2"}}.run(t, w)
 }
 
-// The server takes 64 questions at once.
+// permitsInBatches checks that a request has 64 questions at most, as many as the server takes.
 func permitsInBatches(t *testing.T, w *admitWorld) {
 	var upstreams []string
 	for i := range 100 {

@@ -122,7 +122,7 @@ func permitsNoEscalation(t *testing.T, w *admitWorld) {
 	}
 }
 
-// The policy that the report states grants what was missing, on the real server.
+// permitsWithItsPolicy checks that the policy of the report grants what was missing, on the real server.
 func permitsWithItsPolicy(t *testing.T, w *admitWorld) {
 	reader := w.file(t, w.Token)
 	task := webTask("upstreams", "api:1234", "kv-prefixes", "app/,cfg/:list")
@@ -148,7 +148,7 @@ func permitsWithItsPolicy(t *testing.T, w *admitWorld) {
 	}
 }
 
-// The token is nowhere in what the command writes.
+// permitsNoLeak checks that the token is nowhere in what the command writes.
 func permitsNoLeak(t *testing.T, w *admitWorld) {
 	secret := w.create(t, &api.ACLToken{ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "web"}}})
 	leaks := []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))[:40],
@@ -196,7 +196,7 @@ func permitsNoLeak(t *testing.T, w *admitWorld) {
 	}
 }
 
-// What is known at deployment only cannot be checked, and is said.
+// permitsUnnamed checks that names that are known at deployment only are reported as not checked.
 func permitsUnnamed(t *testing.T, w *admitWorld) {
 	list := `[{"name": "app", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 80}]}]`
 	admitCase{list, []string{"-token-file", w.token(t, ""), "-check", "server"}, 0,

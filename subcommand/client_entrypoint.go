@@ -179,7 +179,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	})
 }
 
-// options are the flags, over the environment, over mesh-init's configuration.
+// agentOptions returns the flags, over the environment, over mesh-init's configuration.
 func (f *clientFlags) agentOptions(inv *cli.Invocation) (clientagent.Options, error) {
 	if err := errors.Join(checkStopTimeout(f.options.StopTimeout),
 		usageErrorIf(f.options.Limit <= 0, "-start-timeout %s: want more than 0", f.options.Limit),

@@ -30,7 +30,7 @@ func callImages(stdin string, words ...string) (code int, stdout, stderr string)
 	return code, out.String(), errs.String()
 }
 
-// write writes a file into a new directory.
+// writeNew writes a file into a new directory.
 func writeNew(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

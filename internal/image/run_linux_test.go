@@ -137,7 +137,7 @@ func (l *lab) layOut(t *testing.T, first string) mount {
 	return m
 }
 
-// The first container that mounts the empty volume decides its owner.
+// volumeOwner checks that the first container that mounts the empty volume decides its owner.
 func (l *lab) volumeOwner(t *testing.T) {
 	program := peer(t)
 	file := entry{path: "consul/theirs", mode: 0o644, owner: 1000}

@@ -117,7 +117,7 @@ func RequireBinary(t testing.TB, name string) string {
 	return p
 }
 
-// RequireOnPath is for a test that runs programs of this machine.
+// RequireOnPath skips a test that runs programs of this machine when one of them is missing.
 func RequireOnPath(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {

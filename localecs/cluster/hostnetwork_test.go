@@ -135,7 +135,7 @@ func hostOrderHealthAndStop(t *testing.T) {
 	}
 }
 
-// Each at its own address and port; they find each other by name.
+// hostTasksSideBySide checks that tasks have their own addresses and ports, and find each other by name.
 func hostTasksSideBySide(t *testing.T) {
 	w := onHost(t, nil)
 	first := w.startTask(t, named("first"), listening(helper("a", "net", "listen=:9001"), 9001), printing("b"))
@@ -201,7 +201,7 @@ func hostServicePortInUse(t *testing.T) {
 	}
 }
 
-// Another program has the DNS port: all but the names works, and that is logged.
+// hostWithoutDNS checks that all but the names works when another program has the DNS port, and that this is logged.
 func hostWithoutDNS(t *testing.T) {
 	const warning = "task names do not resolve: error=\"listen for DNS: listen udp 127.42.0.2:53: bind: address already in use\""
 	for _, taken := range []bool{false, true} {
@@ -239,7 +239,7 @@ func hostNothingIsLeft(t *testing.T) {
 	}
 }
 
-// Processes can be stopped here, packets cannot.
+// hostActs checks that processes can be stopped here, and packets cannot.
 func hostActs(t *testing.T) {
 	w := onHost(t, nil)
 	a := w.startTask(t, nil, helper("a", "run", "0s", "0")).await("a")

@@ -21,7 +21,7 @@ type looked struct {
 	dir string
 }
 
-// look starts a scenario of testdata below a directory; its run is named like it.
+// lookInto starts a scenario of testdata below a directory; its run is named like it.
 func lookInto(t *testing.T, scenario, dir string) *looked {
 	t.Helper()
 	self, err := os.Executable()

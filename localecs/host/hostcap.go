@@ -47,7 +47,7 @@ type Cap struct {
 	Bit  int
 }
 
-// The capabilities that namespaces, mounts and probes need.
+// NetAdmin and the following return the capabilities that namespaces, mounts and probes need.
 func NetAdmin() Cap    { return Cap{"CAP_NET_ADMIN", unix.CAP_NET_ADMIN} }
 func SysAdmin() Cap    { return Cap{"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN} }
 func SysChroot() Cap   { return Cap{"CAP_SYS_CHROOT", unix.CAP_SYS_CHROOT} }

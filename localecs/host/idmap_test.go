@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Three users: root, one who has sub-IDs, one who has none.
+// host returns three users: root, one who has sub-IDs, one who has none.
 func host() IDs {
 	e := []Extent{{0, 0, 4294967295}}
 	return IDs{e, e, true, true}

@@ -22,7 +22,7 @@ func names(name string) ([]netip.Addr, bool) {
 	return nil, false
 }
 
-// serve starts a server and returns a Go resolver that asks it.
+// serveNames starts a server and returns a Go resolver that asks it.
 func serveNames(t *testing.T) *net.Resolver {
 	t.Helper()
 	// A separate address: other programs may have this port at 127.0.0.1.

@@ -131,7 +131,7 @@ func hostAddress(ip netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(ip.BitLen(), ip.BitLen())}
 }
 
-// What a rule is about: where packets come from and go to, by which link they
+// from and the following return what a rule matches: where packets come from and go to, and by which link they
 // come in; lo stands for the VPC's own programs.
 func from(ip netip.Addr) func(*netlink.Rule) {
 	return func(r *netlink.Rule) { r.Src = hostAddress(ip) }
