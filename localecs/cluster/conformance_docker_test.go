@@ -26,8 +26,11 @@ func TestInDocker(t *testing.T) {
 	t.Parallel()
 	e := dockerengine.Start(t)
 	listed, err := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.list="+suite).Output()
-	if tests := bytes.Count(listed, []byte("Test")); err != nil || tests < 70 {
-		t.Fatalf("%d tests are in the suite, want at least 70: %v", tests, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tests := bytes.Count(listed, []byte("Test")); tests < 60 {
+		t.Fatalf("%d tests are in the suite, want at least 60", tests)
 	}
 	dir := t.TempDir()
 	// Not -test.v: only failures are reported.
