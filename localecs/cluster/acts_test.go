@@ -147,7 +147,10 @@ func TestSlowedContainerFallsBehind(t *testing.T) {
 	// About a fifth, and more while a busy machine lets a run for longer.
 	testkit.Eventually(t, "a ticks less than b", func() bool {
 		a, b := ticks("a", began), ticks("b", began)
-		if len(b) <= whole || len(a) == 0 || a[len(a)-1].Before(b[whole]) {
+		if len(b) <= whole || len(a) == 0 {
+			return false
+		}
+		if a[len(a)-1].Before(b[whole]) {
 			return false
 		}
 		slow := slices.IndexFunc(a, func(at time.Time) bool { return !at.Before(b[whole]) })
@@ -243,9 +246,9 @@ func TestOOM(t *testing.T) {
 	if a := s.container("a"); s.code("a") != 137 || a.Reason != "OutOfMemoryError: Container killed due to memory usage" {
 		t.Errorf("%+v", a)
 	}
-	if b := s.container("b"); v.StopCode != scheduler.StopEssentialContainerExited || s.code("b") != 0 || b.Reason != "" {
-		t.Errorf("stop code %s, b %+v", v.StopCode, b)
-	}
+	testkit.Equal(t, "stop code", v.StopCode, scheduler.StopEssentialContainerExited)
+	testkit.Equal(t, "b's exit code", s.code("b"), 0)
+	testkit.Equal(t, "b's reason", s.container("b").Reason, "")
 }
 
 func TestInterrupt(t *testing.T) {
@@ -256,17 +259,17 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := s.until("to stop", func(v scheduler.View) bool { return v.DesiredStatus == scheduler.StatusStopped })
-	if v.KnownStatus != scheduler.StatusRunning || v.StopCode != "SpotInterruption" || v.StoppedReason != "Your Spot Task was interrupted." {
-		t.Errorf("%s, %s: %s", v.KnownStatus, v.StopCode, v.StoppedReason)
-	}
+	testkit.Equal(t, "known status", v.KnownStatus, scheduler.StatusRunning)
+	testkit.Equal(t, "stop code", v.StopCode, "SpotInterruption")
+	testkit.Equal(t, "stopped reason", v.StoppedReason, "Your Spot Task was interrupted.")
 	const want = "interrupt task web: it is already stopping (SpotInterruption: Your Spot Task was interrupted.)"
 	if err := s.Interrupt(); err == nil || err.Error() != want {
 		t.Errorf("again: %v, want %s", err, want)
 	}
 	v = s.stopped()
-	if len(times(s.log("a"), "SIGTERM")) != 1 || s.code("a") != 3 || s.code("b") != 137 || v.StopCode != "SpotInterruption" {
-		t.Errorf("a exited %d, b %d, %s", s.code("a"), s.code("b"), v.StopCode)
-	}
+	testkit.Equal(t, "a's stop signals", len(times(s.log("a"), "SIGTERM")), 1)
+	testkit.Equal(t, "exit codes of a and b", [2]int{s.code("a"), s.code("b")}, [2]int{3, 137})
+	testkit.Equal(t, "stop code", v.StopCode, "SpotInterruption")
 	between(t, "b's end", s.container("b").FinishedAt.Sub(v.StoppingAt), 5*time.Second, 5*time.Second)
 }
 
@@ -297,8 +300,11 @@ func (s *taskFixture) hears(address string, want bool) {
 	s.t.Helper()
 	text, err := s.greeting(address, patience(want))
 	late, _ := errors.AsType[net.Error](err)
-	if got := text != "" && err == nil; got != want || !want && (late == nil || !late.Timeout()) {
-		s.t.Errorf("%s: %q, %v; want an answer %t, else silence", address, text, err, want)
+	if got := text != "" && err == nil; got != want {
+		s.t.Errorf("%s: %q, %v; want an answer %t", address, text, err, want)
+	}
+	if silent := late != nil && late.Timeout(); !want && !silent {
+		s.t.Errorf("%s: %q, %v; want silence", address, text, err)
 	}
 }
 

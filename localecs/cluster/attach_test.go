@@ -61,8 +61,12 @@ func TestAttachRunsInTheContainer(t *testing.T) {
 		s.Argv = tt.argv
 		code, err := task.Attach(t.Context(), "a", s)
 		got := slices.Sorted(strings.Lines(ended()))
-		if code != tt.code || tt.lines != nil && !slices.Equal(got, tt.lines) || err != nil && tt.code < 125 {
-			t.Errorf("%s: %d, %v, %q, want %d, %q", name, code, err, got, tt.code, tt.lines)
+		testkit.Equal(t, name+": code", code, tt.code)
+		if tt.lines != nil {
+			testkit.Equal(t, name+": output", got, tt.lines)
+		}
+		if err != nil && tt.code < 125 {
+			t.Errorf("%s: %v, want no error", name, err)
 		}
 	}
 	if _, err := task.Attach(t.Context(), "b", runtime.Session{Argv: []string{"true"}}); err == nil || err.Error() != "container b has not started" {
@@ -117,8 +121,11 @@ func TestVisitorsAreInTheNetworkUntilClose(t *testing.T) {
 	}
 	s, ended := streams(t, "")
 	code, err := visit(s, program, "getent", "ahostsv4", "web")
-	if output := ended(); code != 0 || err != nil || !strings.HasPrefix(output, task.IP()+" ") {
-		t.Errorf("%d, %v, %q, want %s", code, err, output, task.IP())
+	output := ended()
+	testkit.ErrorContains(t, err, "")
+	testkit.Equal(t, "exit code", code, 0)
+	if !strings.HasPrefix(output, task.IP()+" ") {
+		t.Errorf("output %q, want %s", output, task.IP())
 	}
 	s, ended = streams(t, "")
 	over := make(chan int, 1)
@@ -133,7 +140,9 @@ func TestVisitorsAreInTheNetworkUntilClose(t *testing.T) {
 		t.Errorf("at the end: %d", code)
 	}
 	ended() // no process has them open any more
-	if code, err := visit(runtime.Session{}, program); code != runtime.CodeFailed || err == nil || err.Error() != "the cluster is closed" {
-		t.Errorf("after it: %d, %v", code, err)
+	code, err = visit(runtime.Session{}, program)
+	testkit.Equal(t, "exit code after it", code, runtime.CodeFailed)
+	if err == nil || err.Error() != "the cluster is closed" {
+		t.Errorf("after it: %v", err)
 	}
 }

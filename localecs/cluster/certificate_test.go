@@ -135,8 +135,10 @@ func TestOwnTrustOfAContainerIsKept(t *testing.T) {
 	w := newTools(t, nil)
 	s := w.startTask(t, withRole, withVariables(printing("a"), "SSL_CERT_DIR=/mine", "REQUESTS_CA_BUNDLE=/mine/ca.pem"))
 	env := s.environment("a")
-	if env["SSL_CERT_DIR"] != "/mine" || env["REQUESTS_CA_BUNDLE"] != "/mine/ca.pem" || env["NODE_EXTRA_CA_CERTS"] != trustFile {
-		t.Errorf("environment %v", env)
+	for name, want := range map[string]string{
+		"SSL_CERT_DIR": "/mine", "REQUESTS_CA_BUNDLE": "/mine/ca.pem", "NODE_EXTRA_CA_CERTS": trustFile,
+	} {
+		testkit.Equal(t, name, env[name], want)
 	}
 }
 

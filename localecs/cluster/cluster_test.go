@@ -158,9 +158,8 @@ func TestEssentialExitStopsTheTask(t *testing.T) {
 		share(shell("b", "trap 'exit 7' TERM; : > /data/ready; while :; do sleep 0.1; done"))))
 	a, _ := v.Container("a")
 	b, _ := v.Container("b")
-	if v.StopCode != scheduler.StopEssentialContainerExited || *a.ExitCode != 0 || *b.ExitCode != 7 {
-		t.Errorf("stop code %s, a exited %d, b %d; want 0 and 7", v.StopCode, *a.ExitCode, *b.ExitCode)
-	}
+	testkit.Equal(t, "stop code", v.StopCode, scheduler.StopEssentialContainerExited)
+	testkit.Equal(t, "exit codes of a and b", [2]int{*a.ExitCode, *b.ExitCode}, [2]int{0, 7})
 	if got := w.log(t, "a"); got != "hello\n" {
 		t.Errorf("log of a: %q", got)
 	}
@@ -241,10 +240,12 @@ func TestEndpointsInsideTheTask(t *testing.T) {
 	if code := get(env["ECS_CONTAINER_METADATA_URI_V4"]+"/task", &metadata); code != 200 {
 		t.Fatalf("metadata: status %d", code)
 	}
-	if !strings.HasSuffix(metadata.TaskARN, ":task/test/"+task.ID()) || metadata.Family != "web" || metadata.KnownStatus != "RUNNING" ||
-		metadata.Containers[0].Networks[0].IPv4Addresses[0] != task.IP() {
-		t.Errorf("metadata %+v", metadata)
+	if !strings.HasSuffix(metadata.TaskARN, ":task/test/"+task.ID()) {
+		t.Errorf("task ARN %s, want that of %s", metadata.TaskARN, task.ID())
 	}
+	testkit.Equal(t, "family", metadata.Family, "web")
+	testkit.Equal(t, "known status", metadata.KnownStatus, "RUNNING")
+	testkit.Equal(t, "address", metadata.Containers[0].Networks[0].IPv4Addresses[0], task.IP())
 	var credentials struct{ RoleArn, AccessKeyId string }
 	if code := get("http://"+network.MetadataIP+env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"], &credentials); code != 200 || credentials.RoleArn != roleARN {
 		t.Errorf("credentials: status %d, %+v", code, credentials)
@@ -277,8 +278,12 @@ func TestNoContainerStartsWhenADependencyIsMissing(t *testing.T) {
 			c.change(&a)
 			v := wait(t, w.run(t, nil, a))
 			view, _ := v.Container("a")
-			if v.StopCode != scheduler.StopTaskFailedToStart || !strings.HasPrefix(v.StoppedReason, c.reason) || !view.StartedAt.IsZero() || view.ExitCode != nil {
-				t.Errorf("stop code %s, reason %q, container %+v", v.StopCode, v.StoppedReason, view)
+			testkit.Equal(t, "stop code", v.StopCode, scheduler.StopTaskFailedToStart)
+			if !strings.HasPrefix(v.StoppedReason, c.reason) {
+				t.Errorf("reason %q, want %q", v.StoppedReason, c.reason)
+			}
+			if !view.StartedAt.IsZero() || view.ExitCode != nil {
+				t.Errorf("container %+v, want one that did not start", view)
 			}
 		})
 	}

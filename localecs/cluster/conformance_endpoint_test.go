@@ -59,9 +59,9 @@ func TestConformanceEveryContainerHasItsOwnID(t *testing.T) {
 		}
 		seen[base] = true
 		own := s.object(base)
-		if own["Name"] != name || base != "http://169.254.170.2/v4/"+fmt.Sprint(own["DockerId"]) || own["DockerName"] != name {
-			t.Errorf("%s: %s is %v", name, base, own)
-		}
+		testkit.Equal(t, name+": Name", own["Name"], any(name))
+		testkit.Equal(t, name+": base", base, "http://169.254.170.2/v4/"+fmt.Sprint(own["DockerId"]))
+		testkit.Equal(t, name+": DockerName", own["DockerName"], any(name))
 		task := s.object(base + "/task")
 		delete(task, "ClockDrift")  // has the time
 		delete(task, "KnownStatus") // becomes RUNNING a while after the task
@@ -71,8 +71,12 @@ func TestConformanceEveryContainerHasItsOwnID(t *testing.T) {
 			t.Errorf("%s sees another task:\n%s", name, diff)
 		}
 		id := strings.TrimPrefix(base, "http://169.254.170.2/v4/")
-		if env["ECS_CONTAINER_METADATA_URI"] != "http://169.254.170.2/v3/"+id || env["ECS_AGENT_URI"] != "http://169.254.170.2/api/"+id || env["AWS_EXECUTION_ENV"] != "AWS_ECS_FARGATE" {
-			t.Errorf("%s: environment %v", name, env)
+		for variable, want := range map[string]string{
+			"ECS_CONTAINER_METADATA_URI": "http://169.254.170.2/v3/" + id,
+			"ECS_AGENT_URI":              "http://169.254.170.2/api/" + id,
+			"AWS_EXECUTION_ENV":          "AWS_ECS_FARGATE",
+		} {
+			testkit.Equal(t, name+": "+variable, env[variable], want)
 		}
 	}
 	if !strings.HasPrefix(first["TaskARN"].(string), "arn:aws:ecs:us-east-1:123456789012:task/test/") || first["Cluster"] != "arn:aws:ecs:us-east-1:123456789012:cluster/test" {
@@ -116,9 +120,14 @@ func TestConformanceMetadataIsRateLimited(t *testing.T) {
 		defer answer.Body.Close()
 		body, err := io.ReadAll(answer.Body)
 		h := answer.Header
-		if answer.StatusCode == 429 && (string(body) != "You have reached maximum request limit." || h.Get("Content-Type") != "text/plain" ||
-			h.Get("X-Rate-Limit-Limit") != "40.00" || h.Get("X-Rate-Limit-Duration") != "1") {
-			t.Errorf("429: %v, %v: %s", err, h, body)
+		if answer.StatusCode == 429 {
+			testkit.ErrorContains(t, err, "")
+			testkit.Equal(t, "body of 429", string(body), "You have reached maximum request limit.")
+			for name, want := range map[string]string{
+				"Content-Type": "text/plain", "X-Rate-Limit-Limit": "40.00", "X-Rate-Limit-Duration": "1",
+			} {
+				testkit.Equal(t, name, h.Get(name), want)
+			}
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -135,9 +144,10 @@ func TestConformanceMetadataIsRateLimited(t *testing.T) {
 	}
 	all.Wait()
 	most := 60 + int(40*time.Since(began).Seconds()) + 1
-	if codes[200] < 60 || codes[200] > most || codes[200]+codes[429] != 200 {
-		t.Errorf("answers %v, want 60 to %d of 200 and the rest 429", codes, most)
+	if codes[200] < 60 || codes[200] > most {
+		t.Errorf("answers %v, want 60 to %d of 200", codes, most)
 	}
+	testkit.Equal(t, "answers 200 and 429", codes[200]+codes[429], 200)
 	if code, body := s.request("GET", s.base("b"), ""); code != 200 {
 		t.Errorf("another path: %d %s", code, body)
 	}
@@ -151,8 +161,12 @@ func TestConformanceCredentialsOfTheTaskRole(t *testing.T) {
 		t.Fatalf("%s, and in b %s", path, s.environment("b")["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"])
 	}
 	o := s.object("http://169.254.170.2" + path)
-	if len(o) != 5 || o["RoleArn"] != roleARN || o["AccessKeyId"] == "" || o["SecretAccessKey"] == "" || o["Token"] == "" {
-		t.Errorf("credentials %v", o)
+	testkit.Equal(t, "number of members", len(o), 5)
+	testkit.Equal(t, "RoleArn", o["RoleArn"], any(roleARN))
+	for _, name := range []string{"AccessKeyId", "SecretAccessKey", "Token"} {
+		if o[name] == "" {
+			t.Errorf("no %s in %v", name, o)
+		}
 	}
 	expiration, err := time.Parse("2006-01-02T15:04:05Z", fmt.Sprint(o["Expiration"]))
 	if err != nil || time.Until(expiration) < time.Hour {
@@ -176,8 +190,11 @@ func TestConformanceRotationKeepsThePath(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := s.object(s.credentialsURL())
-	if after["AccessKeyId"] == before["AccessKeyId"] || after["Token"] == before["Token"] || after["RoleArn"] != roleARN {
-		t.Errorf("before %v, after %v", before, after)
+	testkit.Equal(t, "RoleArn", after["RoleArn"], any(roleARN))
+	for _, name := range []string{"AccessKeyId", "Token"} {
+		if after[name] == before[name] {
+			t.Errorf("%s is still %v", name, after[name])
+		}
 	}
 	// Expiration is in whole seconds.
 	testkit.Eventually(t, "a later expiration", func() bool {
@@ -240,13 +257,17 @@ func TestConformanceTaskProtection(t *testing.T) {
 	}
 	code, put := s.request("PUT", state(s), `{"ProtectionEnabled":true,"ExpiresInMinutes":60}`)
 	_, got := s.request("GET", state(s), "")
-	if code != 200 || got != put || !strings.Contains(got, `"ProtectionEnabled":true`) || strings.Contains(got, `"ExpirationDate":null`) {
-		t.Errorf("PUT %d %s, GET %s", code, put, got)
+	testkit.Equal(t, "status of PUT", code, 200)
+	testkit.Equal(t, "answer to GET after PUT", got, put)
+	if !strings.Contains(got, `"ProtectionEnabled":true`) || strings.Contains(got, `"ExpirationDate":null`) {
+		t.Errorf("GET %s, want protection with an expiration", got)
 	}
 	// Only service tasks can be protected, and only with a task role.
 	alone := w.startTask(t, withRole, helper("a", "run", "0s", "0"))
-	if code, body := alone.request("PUT", state(alone), `{"ProtectionEnabled":true}`); code != 200 || !strings.Contains(body, `"failure"`) || !strings.Contains(body, "TASK_NOT_VALID") {
-		t.Errorf("standalone: %d %s", code, body)
+	code, body := alone.request("PUT", state(alone), `{"ProtectionEnabled":true}`)
+	testkit.Equal(t, "status of a standalone task", code, 200)
+	if !strings.Contains(body, `"failure"`) || !strings.Contains(body, "TASK_NOT_VALID") {
+		t.Errorf("standalone: %s, want the failure TASK_NOT_VALID", body)
 	}
 	roleless := w.startTask(t, nil, helper("a", "run", "0s", "0"))
 	if code, body := roleless.request("GET", state(roleless), ""); code != 403 || !strings.Contains(body, "AccessDeniedException") {

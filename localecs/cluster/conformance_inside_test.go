@@ -190,7 +190,8 @@ func TestConformanceMissingSecretKeyStopsEverything(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s%s", v.StopCode, v.StoppedReason, prefix, want)
 		}
 		for _, c := range v.Containers {
-			if !c.StartedAt.IsZero() || c.KnownStatus != "STOPPED" || c.ExitCode != nil {
+			testkit.Equal(t, c.Name+": known status", c.KnownStatus, "STOPPED")
+			if !c.StartedAt.IsZero() || c.ExitCode != nil {
 				t.Errorf("%s started: %+v", c.Name, c)
 			}
 		}

@@ -53,9 +53,10 @@ func TestConformanceOutOfMemory(t *testing.T) {
 			t.Parallel()
 			v := newLimited(t).startTask(t, func(d *taskdef.TaskDefinition) { d.Memory = c.task }, c.container).stopped()
 			a := v.Containers[0]
-			if a.ExitCode == nil || *a.ExitCode != 137 || a.Reason != "OutOfMemoryError: Container killed due to memory usage" {
-				t.Errorf("%+v", a)
+			if a.ExitCode == nil || *a.ExitCode != 137 {
+				t.Errorf("%+v, want exit code 137", a)
 			}
+			testkit.Equal(t, "reason", a.Reason, "OutOfMemoryError: Container killed due to memory usage")
 			if v.StopCode != scheduler.StopEssentialContainerExited {
 				t.Errorf("stop code %s", v.StopCode)
 			}
@@ -68,9 +69,11 @@ func TestKilledContainerIsNotOutOfMemory(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t).startTask(t, nil, limited(deaf("a", 2), 128))
 	s.until("running", func(v scheduler.View) bool { return v.KnownStatus == scheduler.StatusRunning })
-	if a := s.end().stopped().Containers[0]; a.ExitCode == nil || *a.ExitCode != 137 || a.Reason != "" {
-		t.Errorf("%+v", a)
+	a := s.end().stopped().Containers[0]
+	if a.ExitCode == nil || *a.ExitCode != 137 {
+		t.Errorf("%+v, want exit code 137", a)
 	}
+	testkit.Equal(t, "reason", a.Reason, "")
 }
 
 // The figures of a container appear after a second.
@@ -82,11 +85,20 @@ func TestStatsOfARunningContainer(t *testing.T) {
 		a = metadata.Stats{}
 		return s.figures(s.base("a")+"/stats", &a) && a.Memory.Usage > 0
 	})
-	if a.Memory.Usage < 100<<20 || a.Memory.Limit != 512<<20 || a.Name != "a" || a.ID != s.resources.facts.Containers["a"].DockerID {
-		t.Errorf("%+v", a)
+	if a.Memory.Usage < 100<<20 {
+		t.Errorf("memory usage %d, want 100 MiB or more", a.Memory.Usage)
 	}
-	if apart := a.Read.Sub(a.PreRead); apart < time.Second || a.CPU.Usage.Total <= 0 || a.CPU.Usage.Total < a.PreCPU.Usage.Total || a.CPU.System <= a.PreCPU.System {
-		t.Errorf("samples %v apart: %+v, before %+v", apart, a.CPU, a.PreCPU)
+	testkit.Equal(t, "memory limit", a.Memory.Limit, 512<<20)
+	testkit.Equal(t, "name", a.Name, "a")
+	testkit.Equal(t, "ID", a.ID, s.resources.facts.Containers["a"].DockerID)
+	if apart := a.Read.Sub(a.PreRead); apart < time.Second {
+		t.Errorf("samples %v apart, want a second or more", apart)
+	}
+	if total := a.CPU.Usage.Total; total <= 0 || total < a.PreCPU.Usage.Total {
+		t.Errorf("CPU usage %+v, before %+v", a.CPU, a.PreCPU)
+	}
+	if a.CPU.System <= a.PreCPU.System {
+		t.Errorf("CPU of the system %v, before %v", a.CPU.System, a.PreCPU.System)
 	}
 	if _, ok := a.Networks["eth1"]; !ok || a.Rate == nil {
 		t.Errorf("networks %v, rate %v", a.Networks, a.Rate)

@@ -47,8 +47,12 @@ func TestConformanceRestartAfterThePeriod(t *testing.T) {
 		if first.IsZero() {
 			first = *a.StartedAt
 		}
-		if a.KnownStatus != "RUNNING" || a.DesiredStatus != "RUNNING" || m.KnownStatus == "STOPPED" || a.ExitCode != nil || !a.StartedAt.Equal(first) {
+		testkit.Equal(t, "status of a", [2]string{a.KnownStatus, a.DesiredStatus}, [2]string{"RUNNING", "RUNNING"})
+		if m.KnownStatus == "STOPPED" || a.ExitCode != nil {
 			t.Errorf("task %s, a %+v", m.KnownStatus, a)
+		}
+		if !a.StartedAt.Equal(first) {
+			t.Errorf("a started at %s, first at %s", a.StartedAt, first)
 		}
 	}
 	// An exit while the task stops is no reason to restart.

@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -18,11 +20,17 @@ func TestConformanceExitZeroStopsTheTask(t *testing.T) {
 	t.Parallel()
 	s := startTask(t, nil, helper("a", "exit", "0", "2s"))
 	v := s.stopped()
-	if v.StopCode != "EssentialContainerExited" || v.StoppedReason != "Essential container in task exited" || v.KnownStatus != "STOPPED" || s.code("a") != 0 {
-		t.Errorf("%+v", v)
+	testkit.Equal(t, "stop code", v.StopCode, "EssentialContainerExited")
+	testkit.Equal(t, "stopped reason", v.StoppedReason, "Essential container in task exited")
+	testkit.Equal(t, "known status", v.KnownStatus, "STOPPED")
+	testkit.Equal(t, "exit code", s.code("a"), 0)
+	a := s.container("a")
+	if a.StartedAt.IsZero() {
+		t.Error("a has no start")
 	}
-	if a := s.container("a"); a.StartedAt.IsZero() || v.StartedAt.Before(a.StartedAt) || a.FinishedAt.Before(v.StartedAt) || v.ExecutionStoppedAt.Before(a.FinishedAt) {
-		t.Errorf("task RUNNING at %s, a from %s to %s, task stopped at %s", v.StartedAt, a.StartedAt, a.FinishedAt, v.ExecutionStoppedAt)
+	order := []time.Time{a.StartedAt, v.StartedAt, a.FinishedAt, v.ExecutionStoppedAt}
+	if !slices.IsSortedFunc(order, time.Time.Compare) {
+		t.Errorf("a's start, the task's, a's end, the task's: %s, want them in this order", order)
 	}
 }
 
@@ -40,8 +48,14 @@ func TestConformanceHEALTHYGateOpensWithTheFirstPass(t *testing.T) {
 	}
 	for _, m := range blocked {
 		b := m.container("b")
-		if b.DesiredStatus != "RUNNING" || b.CreatedAt != nil || b.StartedAt != nil || b.ExitCode != nil || b.DockerId == "" || len(b.Networks) != 1 || m.KnownStatus == "RUNNING" {
-			t.Errorf("blocked: task %s, b %+v", m.KnownStatus, b)
+		testkit.Equal(t, "desired status of b", b.DesiredStatus, "RUNNING")
+		if b.CreatedAt != nil || b.StartedAt != nil {
+			t.Errorf("blocked: b %+v, want neither created nor started", b)
+		}
+		testkit.Equal(t, "exit code of b", b.ExitCode, nil)
+		testkit.Equal(t, "networks of b", len(b.Networks), 1)
+		if b.DockerId == "" || m.KnownStatus == "RUNNING" {
+			t.Errorf("blocked: task %s, b's ID %q", m.KnownStatus, b.DockerId)
 		}
 	}
 }
@@ -56,8 +70,9 @@ func TestConformanceMissingExecutable(t *testing.T) {
 	if v.StopCode != "TaskFailedToStart" || !strings.HasPrefix(v.StoppedReason, "CannotStartContainerError: ResourceInitializationError: failed to create new container runtime task: ") {
 		t.Errorf("%s: %s", v.StopCode, v.StoppedReason)
 	}
-	if a := s.container("a"); a.KnownStatus != "STOPPED" || a.ExitCode != nil || !a.StartedAt.IsZero() {
-		t.Errorf("a %+v", a)
+	testkit.Equal(t, "known status of a", s.container("a").KnownStatus, "STOPPED")
+	if a := s.container("a"); a.ExitCode != nil || !a.StartedAt.IsZero() {
+		t.Errorf("a started: %+v", a)
 	}
 	if b := s.container("b"); b.KnownStatus != "STOPPED" || b.DesiredStatus != "STOPPED" {
 		t.Errorf("b %+v", b)
@@ -80,13 +95,18 @@ func TestConformanceUnhealthyAfterRetries(t *testing.T) {
 		}
 	}
 	code, body := s.request("GET", s.base("a"), "")
-	if code != 200 || !strings.Contains(body, `"Health":{"status":"UNHEALTHY","statusSince":"`) || !strings.Contains(body, `"exitCode":2,"output":"probe 3\n"}`) {
-		t.Errorf("%d: %s", code, body)
+	testkit.Equal(t, "status", code, 200)
+	for _, want := range []string{
+		`"Health":{"status":"UNHEALTHY","statusSince":"`, `"exitCode":2,"output":"probe 3\n"}`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%s, want %s in it", body, want)
+		}
 	}
 	// 34: in a task of no service that is all.
-	if v.HealthStatus() != "UNHEALTHY" || v.KnownStatus != "RUNNING" || v.DesiredStatus != "RUNNING" {
-		t.Errorf("task %s/%s, %s", v.KnownStatus, v.DesiredStatus, v.HealthStatus())
-	}
+	testkit.Equal(t, "health", v.HealthStatus(), "UNHEALTHY")
+	testkit.Equal(t, "known status", v.KnownStatus, "RUNNING")
+	testkit.Equal(t, "desired status", v.DesiredStatus, "RUNNING")
 }
 
 func TestConformanceFormsOfHealthCommands(t *testing.T) {

@@ -46,9 +46,9 @@ func TestConformanceContainerThatIgnoresTERMIsKilledAtStopTimeout(t *testing.T) 
 		t.Fatal("no sample of the wait")
 	}
 	for _, m := range waiting {
-		if m.container("a").DesiredStatus != "STOPPED" || m.DesiredStatus != "STOPPED" || m.ExecutionStoppedAt != nil {
-			t.Errorf("while it waits: %+v", m)
-		}
+		testkit.Equal(t, "desired status of a", m.container("a").DesiredStatus, "STOPPED")
+		testkit.Equal(t, "desired status", m.DesiredStatus, "STOPPED")
+		testkit.Equal(t, "executionStoppedAt", m.ExecutionStoppedAt, nil)
 	}
 }
 
@@ -56,9 +56,9 @@ func TestConformanceOwnExitCode(t *testing.T) {
 	t.Parallel()
 	s := startTask(t, nil, helper("a", "run", "1s", "7")).await("a")
 	v := s.end().stopped()
-	if s.code("a") != 7 || v.StopCode != "UserInitiated" || v.StoppedReason != "bye" {
-		t.Errorf("exit code %d, %s: %s", s.code("a"), v.StopCode, v.StoppedReason)
-	}
+	testkit.Equal(t, "exit code", s.code("a"), 7)
+	testkit.Equal(t, "stop code", v.StopCode, "UserInitiated")
+	testkit.Equal(t, "stopped reason", v.StoppedReason, "bye")
 	between(t, "a's end", s.container("a").FinishedAt.Sub(v.StoppingAt), time.Second, time.Second)
 }
 
@@ -87,8 +87,9 @@ func TestConformanceOnlyPID1GetsTERM(t *testing.T) {
 		while :; do sleep 0.02; done`}})
 	testkit.Eventually(t, "both are ready", func() bool { return len(times(s.log("a"), "ready")) == 2 })
 	s.end().stopped()
-	if got := s.log("a"); !strings.Contains(got, "parent SIGTERM") || strings.Contains(got, "child SIGTERM") || s.code("a") != 9 {
-		t.Errorf("exit code %d, log:\n%s", s.code("a"), got)
+	testkit.Equal(t, "exit code", s.code("a"), 9)
+	if got := s.log("a"); !strings.Contains(got, "parent SIGTERM") || strings.Contains(got, "child SIGTERM") {
+		t.Errorf("log:\n%s\nwant SIGTERM of the parent only", got)
 	}
 }
 
@@ -117,12 +118,17 @@ func TestConformanceNonEssentialExitKeepsDesiredRUNNING(t *testing.T) {
 	testkit.Eventually(t, "three samples afterwards", func() bool { return len(s.seen(afterwards)) >= 3 })
 	for _, m := range s.seen(afterwards) {
 		a := m.container("a")
-		if a.DesiredStatus != "RUNNING" || a.ExitCode == nil || *a.ExitCode != 1 || a.FinishedAt == nil || len(a.Networks) != 1 {
-			t.Errorf("a %+v", a)
+		testkit.Equal(t, "desired status of a", a.DesiredStatus, "RUNNING")
+		if a.ExitCode == nil || *a.ExitCode != 1 {
+			t.Errorf("a %+v, want exit code 1", a)
 		}
-		if m.DesiredStatus != "RUNNING" || m.container("b").DesiredStatus != "RUNNING" || m.ExecutionStoppedAt != nil {
-			t.Errorf("task %+v", m)
+		if a.FinishedAt == nil {
+			t.Errorf("a %+v, want its end", a)
 		}
+		testkit.Equal(t, "networks of a", len(a.Networks), 1)
+		testkit.Equal(t, "desired status", m.DesiredStatus, "RUNNING")
+		testkit.Equal(t, "desired status of b", m.container("b").DesiredStatus, "RUNNING")
+		testkit.Equal(t, "executionStoppedAt", m.ExecutionStoppedAt, nil)
 	}
 	if got := times(s.log("b"), "SIGTERM"); len(got) != 0 {
 		t.Errorf("b got TERM at %v", got)

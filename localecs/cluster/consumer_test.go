@@ -82,8 +82,11 @@ func TestSDKOfECSRecognizesTheErrors(t *testing.T) {
 		c.fault.Name = chaos.ECS
 		w.faults.Begin(c.fault, 1)
 		_, err := w.ecsClient().ListClusters(t.Context(), &ecs.ListClustersInput{})
-		said, _ := errors.AsType[smithy.APIError](err)
-		if err == nil || c.code != "" && (said == nil || said.ErrorCode() != c.code) {
+		said, ok := errors.AsType[smithy.APIError](err)
+		if err == nil {
+			t.Errorf("%s: no error", c.fault)
+		}
+		if named := ok && said.ErrorCode() == c.code; c.code != "" && !named {
 			t.Errorf("%s: %v, want %s", c.fault, err, c.code)
 		}
 		throttle := retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}
@@ -120,8 +123,13 @@ func TestTagsAreMissing(t *testing.T) {
 		}
 		w.faults.Begin(chaos.Endpoint{Name: endpoint, NoTags: true}, 1)
 		resp, err = w.ask(t, endpoint)
-		if status, _, body := read(t, resp, err); status != 200 || strings.Contains(body, tag) || !strings.Contains(body, "web") && !strings.Contains(body, arn) {
-			t.Errorf("%s without tags: %d %s", endpoint, status, body)
+		status, _, body := read(t, resp, err)
+		testkit.Equal(t, endpoint+" without tags: status", status, 200)
+		if strings.Contains(body, tag) {
+			t.Errorf("%s without tags: %s", endpoint, body)
+		}
+		if !strings.Contains(body, "web") && !strings.Contains(body, arn) {
+			t.Errorf("%s without tags: %s, want the task in it", endpoint, body)
 		}
 	}
 }
@@ -152,9 +160,12 @@ func TestClocks(t *testing.T) {
 	if c := task.Containers[0]; !c.StartedAt.Equal(later) || !c.Health.StatusSince.Equal(later) {
 		t.Errorf("container %+v", c)
 	}
-	if d := task.ClockDrift; !d.ReferenceTimestamp.Equal(later) || d.ClockErrorBound != 3.6e6 || d.ClockSynchronizationStatus != "NOT_SYNCHRONIZED" {
-		t.Errorf("clock %+v", d)
+	d := task.ClockDrift
+	if !d.ReferenceTimestamp.Equal(later) {
+		t.Errorf("reference of the clock %s, want %s", d.ReferenceTimestamp, later)
 	}
+	testkit.Equal(t, "clock error bound", d.ClockErrorBound, 3.6e6)
+	testkit.Equal(t, "clock status", d.ClockSynchronizationStatus, "NOT_SYNCHRONIZED")
 	var key struct{ Expiration time.Time }
 	resp, err = w.ask(t, chaos.Credentials)
 	if _, _, body := read(t, resp, err); json.Unmarshal([]byte(body), &key) != nil || !key.Expiration.Equal(w.key.Expires.Add(time.Hour)) {
@@ -207,8 +218,9 @@ func TestTheSignerAsksSTS(t *testing.T) { // not parallel: sets the environment
 		end := w.faults.Begin(c.fault, 1)
 		err := bearer(t.Context())
 		_, permanent := errors.AsType[*ours.PermanentError](err)
-		if err == nil || !strings.Contains(err.Error(), c.want) || permanent != c.permanent {
-			t.Errorf("%s: %v (permanent: %v), want %q", c.fault, err, permanent, c.want)
+		testkit.ErrorContains(t, err, c.want)
+		if permanent != c.permanent {
+			t.Errorf("%s: %v (permanent: %v), want %v", c.fault, err, permanent, c.permanent)
 		}
 		end()
 	}
@@ -254,8 +266,9 @@ func TestTheSignerAsksForCredentials(t *testing.T) { // not parallel: sets the e
 		_, err := signer.Bearer(ctx, awsutil.BearerOptions{STSEndpoint: w.aws, IncludeEntity: true})
 		cancel()
 		_, permanent := errors.AsType[*ours.PermanentError](err)
-		if err == nil || !strings.Contains(err.Error(), c.want) || permanent {
-			t.Errorf("%s: %v (permanent: %v), want %q", c.fault, err, permanent, c.want)
+		testkit.ErrorContains(t, err, c.want)
+		if permanent {
+			t.Errorf("%s: %v is permanent", c.fault, err)
 		}
 		end()
 	}

@@ -65,8 +65,10 @@ func TestTaskIsReportedBeforeStarted(t *testing.T) {
 		start := <-starts
 		tasks := r.Plane().Tasks(time.Now())
 		last := tasks[len(tasks)-1]
-		if last.Report.Name != start.Name || last.ID() != start.Launch.ID || last.LastStatus == shapes.Provisioning {
-			t.Errorf("role %q: started %s %s; reported %q %s %s", role, start.Name, start.Launch.ID, last.Report.Name, last.ID(), last.LastStatus)
+		testkit.Equal(t, "role "+role+": name", last.Report.Name, start.Name)
+		testkit.Equal(t, "role "+role+": ID", last.ID(), start.Launch.ID)
+		if last.LastStatus == shapes.Provisioning {
+			t.Errorf("role %q: %s %s is still %s", role, start.Name, last.ID(), last.LastStatus)
 		}
 		if failed := role != ""; failed != (start.Err != nil) || failed != (last.DesiredStatus == shapes.Stopped) {
 			t.Errorf("role %q: started with %v, reported %s", role, start.Err, last.LastStatus)
@@ -106,9 +108,11 @@ func TestDrainStopsTasksThatAreBeingMade(t *testing.T) {
 		t.Error(err)
 	}
 	tasks := r.Plane().Tasks(time.Now())
-	if len(tasks) != 1 || tasks[0].Report.Name != "slow" || tasks[0].LastStatus != shapes.Stopped {
-		t.Fatalf("tasks after Drain: %+v", tasks)
+	if len(tasks) != 1 {
+		t.Fatalf("tasks after Drain: %+v, want one", tasks)
 	}
+	testkit.Equal(t, "name", tasks[0].Report.Name, "slow")
+	testkit.Equal(t, "last status", tasks[0].LastStatus, shapes.Stopped)
 	if v := tasks[0].Report.View; v.StopCode != "UserInitiated" || v.StoppedReason != "draining" {
 		t.Errorf("stopped by %s: %s", v.StopCode, v.StoppedReason)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -34,9 +35,11 @@ func TestTaskHasTheFormOfFargate(t *testing.T) {
 	got := ClusterFacts{Account: shapes.Account{Region: "us-west-2", ID: "111122223333"}, Name: "mesh"}.Task(taskID, def, nil, a)
 	app := got.Containers["app"]
 	digits, ok := strings.CutPrefix(app.EndpointID, taskID+"-")
-	if !ok || len(digits) != 10 || strings.Trim(digits, "0123456789") != "" || app.DockerID != app.EndpointID {
-		t.Errorf("IDs %s and %s", app.EndpointID, app.DockerID)
+	if !ok || len(digits) != 10 {
+		t.Errorf("endpoint ID %s, want the task's and 10 digits", app.EndpointID)
 	}
+	testkit.Equal(t, "what is no digit in the endpoint ID", strings.Trim(digits, "0123456789"), "")
+	testkit.Equal(t, "DockerID", app.DockerID, app.EndpointID)
 	arn, ok := strings.CutPrefix(app.ContainerARN, "arn:aws:ecs:us-west-2:111122223333:container/mesh/"+taskID+"/")
 	if !ok || len(arn) != 36 {
 		t.Errorf("container ARN %s", app.ContainerARN)
@@ -66,9 +69,9 @@ func TestTaskHasTheFormOfFargate(t *testing.T) {
 func TestTaskWithoutSizesHasNoLimits(t *testing.T) {
 	t.Parallel()
 	got := ClusterFacts{}.Task(taskID, &taskdef.TaskDefinition{Family: "web", Revision: 7}, nil, network.Addressing{})
-	if got.Limits != nil || got.HasRole || got.Revision != "7" {
-		t.Errorf("%+v", got)
-	}
+	testkit.Equal(t, "limits", got.Limits, nil)
+	testkit.Equal(t, "has a role", got.HasRole, false)
+	testkit.Equal(t, "revision", got.Revision, "7")
 }
 
 // ECS's ARNs begin with the partition of their region.
@@ -77,7 +80,10 @@ func TestARNsHaveTheRegionsPartition(t *testing.T) {
 	c := ClusterFacts{Account: shapes.Account{Region: "us-gov-west-1", ID: "111122223333"}, Name: "mesh"}
 	got := c.Task(taskID, &taskdef.TaskDefinition{Family: "web", ContainerDefinitions: []taskdef.Container{{Name: "app"}}}, nil, network.Addressing{})
 	const prefix = "arn:aws-us-gov:ecs:us-gov-west-1:111122223333:"
-	if got.ClusterARN != prefix+"cluster/mesh" || got.TaskARN != prefix+"task/mesh/"+taskID || !strings.HasPrefix(got.Containers["app"].ContainerARN, prefix+"container/mesh/"+taskID+"/") {
-		t.Errorf("%s, %s, %s", got.ClusterARN, got.TaskARN, got.Containers["app"].ContainerARN)
+	testkit.Equal(t, "cluster ARN", got.ClusterARN, prefix+"cluster/mesh")
+	testkit.Equal(t, "task ARN", got.TaskARN, prefix+"task/mesh/"+taskID)
+	arn, want := got.Containers["app"].ContainerARN, prefix+"container/mesh/"+taskID+"/"
+	if !strings.HasPrefix(arn, want) {
+		t.Errorf("container ARN %s, want %s", arn, want)
 	}
 }

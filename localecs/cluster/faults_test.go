@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 )
@@ -49,8 +50,11 @@ func TestASeedReplaysTheShare(t *testing.T) {
 	if another, _ := draw(8); another == web {
 		t.Errorf("seeds 7 and 8 both give %s", web)
 	}
-	if n := strings.Count(web, "x"); n < 3 || n > 17 || web == api {
-		t.Errorf("half of the requests: %s, of the other task %s", web, api)
+	if n := strings.Count(web, "x"); n < 3 || n > 17 {
+		t.Errorf("%d faults, want half of the requests: %s", n, web)
+	}
+	if web == api {
+		t.Errorf("both tasks: %s", web)
 	}
 	// Another fault has its own draws.
 	if with, _ := draw(7, chaos.Endpoint{Name: chaos.Metadata, Task: "web", Slow: time.Millisecond, Share: 0.5}); with != web {
@@ -105,8 +109,12 @@ func TestOverlappingFaultsStrikeInOrder(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
-			if resp.StatusCode != c.status || !strings.HasPrefix(string(body), c.body) || errors.Is(err, io.ErrUnexpectedEOF) != c.cut {
-				t.Errorf("%d %s %v, want %d %s", resp.StatusCode, body, err, c.status, c.body)
+			testkit.Equal(t, "status", resp.StatusCode, c.status)
+			if !strings.HasPrefix(string(body), c.body) {
+				t.Errorf("body %s, want %s", body, c.body)
+			}
+			if cut := errors.Is(err, io.ErrUnexpectedEOF); cut != c.cut {
+				t.Errorf("cut %t (%v), want %t", cut, err, c.cut)
 			}
 		})
 	}
@@ -125,8 +133,13 @@ func TestHungEndpointSendsNothingUntilTheFaultEnds(t *testing.T) {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	status, _, body := read(t, resp, err)
-	if took := time.Since(start); took < metadata.Timeout || status != 200 || !strings.Contains(body, `"ProtectionEnabled":true`) {
-		t.Errorf("after %s: %d %s", took, status, body)
+	took := time.Since(start)
+	if took < metadata.Timeout {
+		t.Errorf("answered after %s, want %s or more", took, metadata.Timeout)
+	}
+	testkit.Equal(t, "status", status, 200)
+	if !strings.Contains(body, `"ProtectionEnabled":true`) {
+		t.Errorf("body %s, want protection", body)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 )
 
@@ -114,8 +116,15 @@ func TestErrorsHaveTheFormOfTheirEndpoint(t *testing.T) {
 		w.faults.Begin(chaos.Endpoint{Name: c.endpoint, Status: c.fault}, 1)
 		resp, err := w.ask(t, c.endpoint)
 		status, kind, body := read(t, resp, err)
-		if kind != c.kind || status != c.status || body != c.body && (c.kind != xml || !strings.Contains(body, c.body)) {
-			t.Errorf("%s %d: %d %s %s\nwant %d %s %s", c.endpoint, c.fault, status, kind, body, c.status, c.kind, c.body)
+		request := fmt.Sprintf("%s %d", c.endpoint, c.fault)
+		testkit.Equal(t, request+": status", status, c.status)
+		testkit.Equal(t, request+": type", kind, c.kind)
+		matches := body == c.body
+		if c.kind == xml {
+			matches = strings.Contains(body, c.body)
+		}
+		if !matches {
+			t.Errorf("%s: body %s\nwant %s", request, body, c.body)
 		}
 	}
 }
@@ -171,8 +180,11 @@ func TestCutAnswersEndInTheirMiddle(t *testing.T) {
 		}
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if err != io.ErrUnexpectedEOF || len(body) == 0 || int64(len(body)) != resp.ContentLength/2 {
-			t.Errorf("%s: %d of %d bytes, %v", endpoint, len(body), resp.ContentLength, err)
+		if err != io.ErrUnexpectedEOF {
+			t.Errorf("%s: %v, want %v", endpoint, err, io.ErrUnexpectedEOF)
+		}
+		if len(body) == 0 || int64(len(body)) != resp.ContentLength/2 {
+			t.Errorf("%s: %d of %d bytes, want half", endpoint, len(body), resp.ContentLength)
 		}
 	}
 }

@@ -104,17 +104,22 @@ func hostMetadataAndCredentials(t *testing.T) {
 	s := w.startTask(t, withRole, printing("a"), helper("b", "aws", w.AWSEndpoint()))
 	env := s.environment("a")
 	s.wantLines("b", "200 CredentialsEndpointProvider arn:aws:sts::123456789012:assumed-role/web/"+s.ID())
-	if env["ECS_CONTAINER_METADATA_URI_V4"] != s.base("a") || !strings.HasPrefix(s.base("a"), "http://127.0.0.1:") ||
-		!strings.HasPrefix(env["ECS_AGENT_URI"], "http://"+s.resources.host+"/api/") {
-		t.Errorf("environment %v", env)
+	testkit.Equal(t, "metadata URI", env["ECS_CONTAINER_METADATA_URI_V4"], s.base("a"))
+	for want, uri := range map[string]string{
+		"http://127.0.0.1:": s.base("a"), "http://" + s.resources.host + "/api/": env["ECS_AGENT_URI"],
+	} {
+		if !strings.HasPrefix(uri, want) {
+			t.Errorf("%s, want %s", uri, want)
+		}
 	}
 	if _, ok := env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"]; ok || env["AWS_CONTAINER_CREDENTIALS_FULL_URI"] != s.credentialsURL() {
 		t.Errorf("credentials: environment %v", env)
 	}
 	own := s.object(env["ECS_CONTAINER_METADATA_URI_V4"])
-	if ip := own["Networks"].([]any)[0].(map[string]any)["IPv4Addresses"].([]any)[0]; own["Name"] != "a" || ip != s.IP() || s.IP() != "127.42.0.4" {
-		t.Errorf("container %v", own)
-	}
+	testkit.Equal(t, "name", own["Name"], any("a"))
+	ip := own["Networks"].([]any)[0].(map[string]any)["IPv4Addresses"].([]any)[0]
+	testkit.Equal(t, "address", ip, any("127.42.0.4"))
+	testkit.Equal(t, "address of the task", s.IP(), "127.42.0.4")
 	if code, _ := s.request("GET", env["ECS_AGENT_URI"]+"/task-protection/v1/state", ""); code != 200 {
 		t.Errorf("task protection: %d", code)
 	}
@@ -130,9 +135,10 @@ func hostOrderHealthAndStop(t *testing.T) {
 	}
 	s.until("a UNHEALTHY", func(v scheduler.View) bool { return v.Containers[0].Health.Status == scheduler.HealthUnhealthy })
 	s.await("a", "b").end().stopped()
-	if s.signalled("a").Before(s.container("b").FinishedAt) || s.code("a") != 0 || s.code("b") != 7 {
-		t.Errorf("a was signalled at %s, b ended at %s; exit codes %d and %d", s.signalled("a"), s.container("b").FinishedAt, s.code("a"), s.code("b"))
+	if s.signalled("a").Before(s.container("b").FinishedAt) {
+		t.Errorf("a was signalled at %s, b ended at %s", s.signalled("a"), s.container("b").FinishedAt)
 	}
+	testkit.Equal(t, "exit codes of a and b", [2]int{s.code("a"), s.code("b")}, [2]int{0, 7})
 }
 
 // hostTasksSideBySide checks that tasks have their own addresses and ports, and find each other by name.

@@ -20,8 +20,11 @@ func TestStatsAreReadAtMostOnceASecond(t *testing.T) {
 		t.Errorf("figures after less than a second: %+v", got)
 	}
 	first := m.answer("a", at(2*time.Second, 100))
-	if first == nil || first.Rate.Rx != 50 || !first.PreRead.Equal(start) {
-		t.Errorf("got %+v", first)
+	if first == nil || first.Rate.Rx != 50 {
+		t.Fatalf("got %+v, want 50 bytes a second", first)
+	}
+	if !first.PreRead.Equal(start) {
+		t.Errorf("PreRead is %s, want %s", first.PreRead, start)
 	}
 	if again := m.answer("a", at(2500*time.Millisecond, 900)); again != first {
 		t.Errorf("got %+v half a second later", again)

@@ -3,6 +3,8 @@ package cluster
 import (
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 const secretARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:db-AbCdEf"
@@ -91,8 +93,9 @@ func FuzzSecret(f *testing.F) {
 	f.Fuzz(func(t *testing.T, valueFrom string) {
 		asked := 0
 		got, err := Secret(valueFrom, func(string) (string, bool) { asked++; return "value", true })
-		if err == nil && (got != "value" || asked != 1) {
-			t.Errorf("%q: %q after %d questions", valueFrom, got, asked)
+		if err == nil {
+			testkit.Equal(t, valueFrom, got, "value")
+			testkit.Equal(t, "questions for "+valueFrom, asked, 1)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -54,9 +53,9 @@ func TestVisitorHasItsPlace(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	code, output, err := visit(t, t.Context(), "cat /etc/resolv.conf; pwd; echo $X; umask; : > "+file+"; exit 5", nil)
-	if want := "nameserver 192.0.2.1\n/usr\n1\n0027\n"; code != 5 || err != nil || output != want {
-		t.Errorf("%d, %v, %q, want %q", code, err, output, want)
-	}
+	testkit.ErrorContains(t, err, "")
+	testkit.Equal(t, "exit code", code, 5)
+	testkit.Equal(t, "output", output, "nameserver 192.0.2.1\n/usr\n1\n0027\n")
 	if st, err := os.Stat(file); err != nil || st.Mode() != 0o640 {
 		t.Errorf("its file: %v, %v", st, err)
 	}
@@ -78,9 +77,8 @@ func TestVisitorsThatCannotRun(t *testing.T) {
 		"names":     {func(_ *cluster.Visitor, p *cluster.RunOptions) { p.Temp = "/none" }, 125, "no such file or directory"},
 	} {
 		code, _, err := visit(t, t.Context(), "", tt.change)
-		if code != tt.code || err == nil || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: %d, %v, want %d, %s", name, code, err, tt.code, tt.says)
-		}
+		testkit.ErrorContains(t, err, tt.says)
+		testkit.Equal(t, name+": exit code", code, tt.code)
 	}
 }
 
@@ -93,7 +91,8 @@ func TestVisitorsEnd(t *testing.T) {
 		t.Errorf("by its context: %d, %v", code, err)
 	}
 	// The output ends only when no process has it open any more.
-	if code, output, err := visit(t, t.Context(), "sleep 1000 & echo left", nil); code != 0 || output != "left\n" || err != nil {
-		t.Errorf("with a child: %d, %q, %v", code, output, err)
-	}
+	code, output, err := visit(t, t.Context(), "sleep 1000 & echo left", nil)
+	testkit.ErrorContains(t, err, "")
+	testkit.Equal(t, "exit code with a child", code, 0)
+	testkit.Equal(t, "output with a child", output, "left\n")
 }
