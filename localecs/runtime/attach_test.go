@@ -2,13 +2,13 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // attach runs a session whose streams are pipes, and returns what came of it.
@@ -61,9 +61,10 @@ func TestSessionsRunAsTheContainer(t *testing.T) {
 		if err != nil {
 			said = err.Error()
 		}
-		if diff := cmp.Diff(tt.output, output); code != tt.code || diff != "" || said != tt.error {
-			t.Errorf("%q: %d, %q, want %d, %q\n%s", tt.argv, code, said, tt.code, tt.error, diff)
-		}
+		what := fmt.Sprintf("%q: ", tt.argv)
+		testkit.Equal(t, what+"exit code", code, tt.code)
+		testkit.Equal(t, what+"output", output, tt.output)
+		testkit.Equal(t, what+"error", said, tt.error)
 	}
 }
 
@@ -83,8 +84,12 @@ func TestSessionsEnd(t *testing.T) {
 		t.Errorf("by its context: %d", code)
 	}
 	go c.Kill()
-	if code, _, err := attach(t, t.Context(), c, "", nil, "/bin/sleep", "1000"); code != 137 && (code != 125 || !strings.Contains(err.Error(), "stopped container")) {
-		t.Errorf("with its container: %d, %v", code, err)
+	code, _, err := attach(t, t.Context(), c, "", nil, "/bin/sleep", "1000")
+	if code != 137 && code != 125 {
+		t.Errorf("with its container: %d", code)
+	}
+	if code == 125 {
+		testkit.ErrorContains(t, err, "stopped container")
 	}
 	<-c.Done()
 	if code, _, err := attach(t, t.Context(), c, "", nil, "/bin/sleep", "1000"); code != 125 || err == nil {

@@ -110,8 +110,10 @@ func TestProbeOutputIsCut(t *testing.T) {
 	r := newRuntime(t)
 	c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
 	got := c.Exec(t.Context(), Shell(`i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done`))
-	if got.Code != 0 || len(got.Output) != 4096 || !strings.HasPrefix(got.Output, "line 0\nline 1\n") {
-		t.Errorf("code %d, %d bytes, %.20q", got.Code, len(got.Output), got.Output)
+	testkit.Equal(t, "code", got.Code, 0)
+	testkit.Equal(t, "bytes", len(got.Output), 4096)
+	if !strings.HasPrefix(got.Output, "line 0\nline 1\n") {
+		t.Errorf("output %.20q, want the first lines", got.Output)
 	}
 }
 

@@ -57,8 +57,12 @@ func inUseSince(t *testing.T, wanted map[string]bool, at int64) string {
 			t.Fatal(err)
 		}
 		for _, p := range paths {
-			if ns, err := os.Readlink(p); err == nil && wanted[ns] && startOf(strings.Split(p, "/")[2]) <= at {
-				command, _ := os.ReadFile(filepath.Join("/proc", strings.Split(p, "/")[2], "cmdline"))
+			ns, err := os.Readlink(p)
+			if err != nil || !wanted[ns] {
+				continue
+			}
+			if pid := strings.Split(p, "/")[2]; startOf(pid) <= at {
+				command, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
 				return fmt.Sprintf("%s -> %s (%q)", p, ns, command)
 			}
 		}

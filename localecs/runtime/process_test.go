@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/network"
 )
 
@@ -84,9 +85,12 @@ func TestUlimitAboveTheHostsIsLoweredLoudly(t *testing.T) {
 	limits, warnings, err := resolveLimits(
 		[]Ulimit{{"nofile", 65535, 65535}, {"nproc", 10, 20}},
 		func(int) (uint64, error) { return 20000, nil })
-	if err != nil || len(limits) != 2 || limits[0].Soft != 20000 || limits[0].Hard != 20000 || limits[1].Hard != 20 {
-		t.Errorf("%+v, %v", limits, err)
+	testkit.ErrorContains(t, err, "")
+	if len(limits) != 2 {
+		t.Fatalf("limits %+v, want two", limits)
 	}
+	testkit.Equal(t, "limits of nofile", [2]uint64{limits[0].Soft, limits[0].Hard}, [2]uint64{20000, 20000})
+	testkit.Equal(t, "hard limit of nproc", limits[1].Hard, 20)
 	want := []string{"ulimit nofile is 20000:20000 instead of 65535:65535: the simulator itself has no more and lacks CAP_SYS_RESOURCE"}
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Error(diff)
@@ -146,9 +150,12 @@ func TestContainerThatCannotStart(t *testing.T) {
 		} {
 			_, err := r.Start(Spec{Name: "app", Image: img, Args: tc.args, InitProcess: init})
 			var start *StartError
-			if !errors.As(err, &start) || start.Err.Error() != tc.want || (tc.is != nil && !errors.Is(err, tc.is)) {
+			if !errors.As(err, &start) || start.Err.Error() != tc.want {
 				t.Errorf("init %v, %q: %v, want %s", init, tc.args, err, tc.want)
 				continue
+			}
+			if tc.is != nil && !errors.Is(err, tc.is) {
+				t.Errorf("init %v, %q: %v, want %v", init, tc.args, err, tc.is)
 			}
 			wantReason := "CannotStartContainerError: ResourceInitializationError: failed to create new container runtime task: " +
 				"failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: " + tc.want + ": unknown"

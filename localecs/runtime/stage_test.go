@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
@@ -46,8 +47,10 @@ func TestParseStatus(t *testing.T) {
 		if report != nil {
 			got = report.Error()
 		}
-		if got != tc.want || ended != tc.ended || !slices.Equal(warnings, tc.warnings) {
-			t.Errorf("%s: %q, ended %v, warnings %q; want %q, %v, %q", tc.name, got, ended, warnings, tc.want, tc.ended, tc.warnings)
+		testkit.Equal(t, tc.name+": error", got, tc.want)
+		testkit.Equal(t, tc.name+": ended", ended, tc.ended)
+		if !slices.Equal(warnings, tc.warnings) {
+			t.Errorf("%s: warnings %q, want %q", tc.name, warnings, tc.warnings)
 		}
 	}
 	_, report, _ := parseStatus(failed)
@@ -154,18 +157,17 @@ func TestRequestFailsCleanly(t *testing.T) {
 		ours, theirs := pair(t)
 		go func() {
 			request, fds, err := receive(theirs)
-			if err != nil || request != sharedPIDs || len(fds) != 2 {
-				t.Errorf("%s: received %c, %v, %v", name, request, fds, err)
-			}
+			testkit.ErrorContains(t, err, "")
+			testkit.Equal(t, name+": request", request, sharedPIDs)
+			testkit.Equal(t, name+": number of files", len(fds), 2)
 			for _, fd := range fds {
 				unix.Close(fd)
 			}
 			tc.answer(theirs)
 		}()
 		pidfd, err := sharedPIDs.ask(ours, os.Stdin, os.Stdout)
-		if pidfd != -1 || err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %d, %v; want %s", name, pidfd, err, tc.want)
-		}
+		testkit.Equal(t, name+": descriptor", pidfd, -1)
+		testkit.ErrorContains(t, err, tc.want)
 	}
 }
 
