@@ -142,11 +142,20 @@ func TestBadInputForPrograms(t *testing.T) {
 		Error    string
 		ExitCode int `json:"exit_code"`
 	}
-	if err := json.Unmarshal([]byte(got.stderr), &line); err != nil || got.code != 1 || got.stdout != "" {
+	if err := json.Unmarshal([]byte(got.stderr), &line); err != nil {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	if line.Level != "error" || line.ExitCode != 1 || !strings.Contains(line.Error, `unknown key "task"; did you mean "tasks"?`) {
-		t.Errorf("%+v", line)
+	if want := (result{code: 1, stderr: got.stderr}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if want := `unknown key "task"; did you mean "tasks"?`; !strings.Contains(line.Error, want) {
+		t.Errorf("error: got %q, want %q in it", line.Error, want)
+	}
+	if line.Level != "error" {
+		t.Errorf("level: got %q, want error", line.Level)
+	}
+	if line.ExitCode != 1 {
+		t.Errorf("exit_code: got %d, want 1", line.ExitCode)
 	}
 }
 

@@ -62,7 +62,10 @@ func TestMistakesAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stderr), &object); err != nil {
 		t.Fatalf("%v: %s", err, got.stderr)
 	}
-	if got.code != 1 || object.Level != "error" || object.Code != 1 || !strings.Contains(object.Error, "-image 'any:1=host'") {
-		t.Errorf("%+v, %+v", got, object)
+	testkit.Equal(t, "exit code", got.code, 1)
+	testkit.Equal(t, "level", object.Level, "error")
+	testkit.Equal(t, "exit_code", object.Code, 1)
+	if want := "-image 'any:1=host'"; !strings.Contains(object.Error, want) {
+		t.Errorf("error: got %q, want %q in it", object.Error, want)
 	}
 }

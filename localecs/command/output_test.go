@@ -72,8 +72,17 @@ func TestWriteWaitsForTheReader(t *testing.T) {
 		time.AfterFunc(time.Hour, func() { close(reader.released) })
 		began := time.Now()
 		n, err := w.Write([]byte("report\n"))
-		if took := time.Since(began); n != 7 || err != nil || took != time.Hour || reader.String() != "report\n" {
-			t.Errorf("%d, %v after %s: %q", n, err, took, reader.String())
+		if err != nil {
+			t.Error(err)
+		}
+		if n != 7 {
+			t.Errorf("got %d bytes written, want 7", n)
+		}
+		if took := time.Since(began); took != time.Hour {
+			t.Errorf("the write took %s, want %s", took, time.Hour)
+		}
+		if got, want := reader.String(), "report\n"; got != want {
+			t.Errorf("got %q read, want %q", got, want)
 		}
 	})
 }

@@ -4,14 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 func TestSchemaIsPrinted(t *testing.T) {
 	t.Parallel()
-	if got := call(t, "schema"); got.code != 0 || got.stdout != file.JSON() || got.stderr != "" {
-		t.Errorf("exit %d, %d bytes, stderr %q", got.code, len(got.stdout), got.stderr)
-	}
+	testkit.Equal(t, "schema", call(t, "schema"), result{stdout: file.JSON()})
 }
 
 func TestSeedIsANumber(t *testing.T) {

@@ -47,8 +47,14 @@ func TestWaitReadsTheLastStateOfAShortRun(t *testing.T) {
 		{[]string{"other"}, 1, "", "localecs wait: the run has ended; no task other; want one of job"},
 	} {
 		code, stdout, stderr := call(c.args...)
-		if code != c.code || stdout != c.stdout || !strings.HasPrefix(stderr, c.stderr) {
-			t.Errorf("%v: exit code %d, %q, %q", c.args, code, stdout, stderr)
+		if code != c.code {
+			t.Errorf("%v: got exit code %d, want %d", c.args, code, c.code)
+		}
+		if stdout != c.stdout {
+			t.Errorf("%v: got stdout %q, want %q", c.args, stdout, c.stdout)
+		}
+		if !strings.HasPrefix(stderr, c.stderr) {
+			t.Errorf("%v: got stderr %q, want prefix %q", c.args, stderr, c.stderr)
 		}
 	}
 	end(time.Now().Add(-time.Hour)) // another one may be about to begin
