@@ -1,10 +1,13 @@
 package host
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // host returns three users: root, one who has sub-IDs, one who has none.
@@ -57,13 +60,20 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, e := range extents {
-			if e.Inside < 0 || e.Outside < 0 || e.Count < 0 {
-				t.Errorf("%q: %v", text, e)
+			if low := min(e.Inside, e.Outside, e.Count); low < 0 {
+				t.Errorf("%q: %v has the negative %d", text, e, low)
 			}
 		}
 		i := IDs{UIDs: extents, GIDs: extents}
-		if u, g, ok := i.Fit(5, 6); ok != (has(i.UIDs, 5) && i.HasGID(6)) || (u != 5 && u != 0) || (g != 6 && g != 0) {
-			t.Errorf("%q: Fit(5, 6) = %d, %d, %v", text, u, g, ok)
+		u, g, ok := i.Fit(5, 6)
+		if want := has(i.UIDs, 5) && i.HasGID(6); ok != want {
+			t.Errorf("%q: Fit(5, 6) = %d, %d, %v; want %v", text, u, g, ok, want)
+		}
+		if u != 5 && u != 0 {
+			t.Errorf("%q: Fit(5, 6) gives the user %d, want 5 or 0", text, u)
+		}
+		if g != 6 && g != 0 {
+			t.Errorf("%q: Fit(5, 6) gives the group %d, want 6 or 0", text, g)
 		}
 	})
 }
@@ -87,9 +97,8 @@ func TestFit(t *testing.T) {
 		{"between ranges", full(), 5995, 5995, 5995, 0, false},
 	} {
 		u, g, ok := tc.ids.Fit(tc.uid, tc.gid)
-		if u != tc.ru || g != tc.rg || ok != tc.ok {
-			t.Errorf("%s: Fit(%d, %d) = %d, %d, %v; want %d, %d, %v", tc.name, tc.uid, tc.gid, u, g, ok, tc.ru, tc.rg, tc.ok)
-		}
+		testkit.Equal(t, tc.name+": user and group", [2]int{u, g}, [2]int{tc.ru, tc.rg})
+		testkit.Equal(t, tc.name+": ok", ok, tc.ok)
 	}
 }
 
@@ -99,8 +108,11 @@ func TestOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !has(own.UIDs, 0) && !has(own.UIDs, 65534) || len(own.GIDs) == 0 {
-		t.Errorf("own IDs %+v", own)
+	if !has(own.UIDs, 0) && !has(own.UIDs, 65534) {
+		t.Errorf("own user IDs %+v", own.UIDs)
+	}
+	if len(own.GIDs) == 0 {
+		t.Error("no own group IDs")
 	}
 }
 
@@ -147,14 +159,21 @@ func FuzzParseSubIDs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, name string, uid int) {
 		ranges := parseSubIDs(text, name, uid)
 		for _, r := range ranges {
-			if r.Start < 0 || r.Count < 1 || r.Start+r.Count-1 > lastID {
+			if r.Start < 0 || r.Count < 1 {
 				t.Errorf("%q: %v", text, r)
+			}
+			if end := r.Start + r.Count - 1; end > lastID {
+				t.Errorf("%q: %v ends at %d, want at most %d", text, r, end, lastID)
 			}
 		}
 		next := int64(0)
 		for i, e := range fill(1000, ranges) {
-			if e.Inside != next || e.Count < 1 || e.Inside+e.Count-1 > lastID || i >= maxExtents {
-				t.Errorf("%q: line %d is %v, want it to begin at %d", text, i, e, next)
+			testkit.Equal(t, fmt.Sprintf("%q: beginning of line %d", text, i), e.Inside, next)
+			if end := e.Inside + e.Count - 1; e.Count < 1 || end > lastID {
+				t.Errorf("%q: line %d is %v, want 1 to %d", text, i, e, lastID)
+			}
+			if i >= maxExtents {
+				t.Errorf("%q: line %d, want fewer than %d", text, i, maxExtents)
 			}
 			next = e.Inside + e.Count
 		}

@@ -20,8 +20,11 @@ func TestShortageNamesTheLimit(t *testing.T) {
 	} {
 		err := Shortage(fmt.Errorf("start: %w", &os.PathError{Op: "fork/exec", Path: "x", Err: errno}), "pid", "mnt")
 		var missing *MissingError
-		if !errors.As(err, &missing) || !errors.Is(err, errno) || !strings.HasPrefix(err.Error(), "start: "+want) {
-			t.Errorf("%v, want %s", err, want)
+		if !errors.As(err, &missing) || !errors.Is(err, errno) {
+			t.Errorf("%v, want a MissingError of %v", err, errno)
+		}
+		if !strings.HasPrefix(err.Error(), "start: "+want) {
+			t.Errorf("%v, want start: %s", err, want)
 		}
 	}
 	for _, err := range []error{nil, unix.EPERM, errors.New("else")} {
@@ -50,7 +53,10 @@ func TestRefusedNamesTheFilter(t *testing.T) {
 	} {
 		err := Refused(fmt.Errorf("mount: %w", errno))
 		var missing *MissingError
-		if !errors.As(err, &missing) || !errors.Is(err, errno) || !strings.HasPrefix(err.Error(), want) {
+		if !errors.As(err, &missing) || !errors.Is(err, errno) {
+			t.Errorf("%v, want a MissingError of %v", err, errno)
+		}
+		if !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 		if Refused(err) != err {
