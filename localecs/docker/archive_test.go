@@ -75,8 +75,11 @@ func TestArchive(t *testing.T) {
 	}
 	_, files := untar(t, b.Bytes())
 	var manifest []entry
-	if err := json.Unmarshal(files["manifest.json"], &manifest); err != nil || len(manifest) != 1 || len(manifest[0].Layers) != 2 {
+	if err := json.Unmarshal(files["manifest.json"], &manifest); err != nil {
 		t.Fatalf("%v: %s", err, files["manifest.json"])
+	}
+	if len(manifest) != 1 || len(manifest[0].Layers) != 2 {
+		t.Fatalf("%s, want one image of two layers", files["manifest.json"])
 	}
 	sum := sha256.Sum256(files[manifest[0].Config])
 	if id := "sha256:" + hex.EncodeToString(sum[:]); id != a.ID.String() || manifest[0].RepoTags[0] != "localecs/web:latest" {
@@ -123,8 +126,11 @@ func TestIDIsTheContents(t *testing.T) {
 	j, others := sample(t)
 	a, errA := newArchive("a", i, binds, nil)
 	b, errB := newArchive("b", j, others, nil)
-	if errA != nil || errB != nil || a.ID != b.ID {
-		t.Fatalf("%v, %v: %s and %s", errA, errB, a.ID, b.ID)
+	if err := errors.Join(errA, errB); err != nil {
+		t.Fatal(err)
+	}
+	if a.ID != b.ID {
+		t.Fatalf("IDs %s and %s, want the same", a.ID, b.ID)
 	}
 	if err := os.WriteFile(binds[0].Source, []byte("other"), 0o755); err != nil {
 		t.Fatal(err)

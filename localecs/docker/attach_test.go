@@ -92,12 +92,19 @@ func sessions(t *testing.T, c *runtime.Container) {
 		t.Fatal(err)
 	}
 	x.in.Close()
-	if code, out, err := attached(t, c, x); code != 3 || err != nil || !strings.Contains(strings.ReplaceAll(out, "oops\n", ""), "got something\nend\n") || !strings.Contains(out, "oops\n") {
-		t.Errorf("%d, %v: %q", code, err, out)
+	code, out, err := attached(t, c, x)
+	testkit.ErrorContains(t, err, "")
+	testkit.Equal(t, "exit code", code, 3)
+	if !strings.Contains(strings.ReplaceAll(out, "oops\n", ""), "got something\nend\n") {
+		t.Errorf("output %q", out)
 	}
-	if code, out, err := attached(t, c, newStreams(t, "/bin/none")); code != runtime.CodeNotFound || err == nil || !strings.Contains(err.Error(), "no such file") || out != "" {
-		t.Errorf("%d, %v: %q", code, err, out)
+	if !strings.Contains(out, "oops\n") {
+		t.Errorf("output %q, want that of standard error in it", out)
 	}
+	code, out, err = attached(t, c, newStreams(t, "/bin/none"))
+	testkit.ErrorContains(t, err, "no such file")
+	testkit.Equal(t, "exit code without a program", code, runtime.CodeNotFound)
+	testkit.Equal(t, "output without a program", out, "")
 
 	x = newStreams(t, "/bin/sh", "-c", "trap 'echo heard; exit 5' TERM; echo ready; while :; do sleep 0.1; done")
 	signals := make(chan syscall.Signal, 1)
@@ -106,8 +113,11 @@ func sessions(t *testing.T, c *runtime.Container) {
 		testkit.Eventually(t, "it is ready", func() bool { return strings.Contains(x.out.String(), "ready") })
 		signals <- syscall.SIGTERM
 	}()
-	if code, out, err := attached(t, c, x); code != 5 || err != nil || !strings.Contains(out, "heard") {
-		t.Errorf("%d, %v: %q", code, err, out)
+	code, out, err = attached(t, c, x)
+	testkit.ErrorContains(t, err, "")
+	testkit.Equal(t, "exit code after a signal", code, 5)
+	if !strings.Contains(out, "heard") {
+		t.Errorf("output %q, want that of the handler", out)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -132,9 +132,10 @@ func TestEngine(t *testing.T) {
 			}
 		}
 		var st syscall.Stat_t
-		if err := syscall.Stat(volume, &st); err != nil || st.Uid != 42 || st.Gid != 43 {
-			t.Errorf("the volume belongs to %d:%d (%v)", st.Uid, st.Gid, err)
+		if err := syscall.Stat(volume, &st); err != nil {
+			t.Fatal(err)
 		}
+		testkit.Equal(t, "owner of the volume", [2]uint32{st.Uid, st.Gid}, [2]uint32{42, 43})
 	})
 	t.Run("file of the host", func(t *testing.T) {
 		hosts := filepath.Join(t.TempDir(), "hosts")
@@ -216,8 +217,11 @@ func ownImage(t *testing.T, engine *dockerengine.Engine, e *Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i.StopSignal != "SIGINT" || i.Entrypoint[0] != "/bin/sh" || i.User != "7" || len(i.Volumes) != 1 || i.Volumes[0].Path != "/owned" {
-		t.Errorf("%+v", i)
+	testkit.Equal(t, "stop signal", i.StopSignal, "SIGINT")
+	testkit.Equal(t, "entry point", i.Entrypoint[0], "/bin/sh")
+	testkit.Equal(t, "user", i.User, "7")
+	if len(i.Volumes) != 1 || i.Volumes[0].Path != "/owned" {
+		t.Errorf("volumes %+v, want /owned", i.Volumes)
 	}
 	g := newGroup(t, e, runtime.GroupSpec{Name: "own"})
 	out := new(text)
