@@ -20,9 +20,9 @@ func TestHostTasksHaveAddressesAndTheHostsNetwork(t *testing.T) {
 	t.Parallel()
 	f := newHost(t)
 	a, b := attach(t, f, "a"), attach(t, f, "b")
-	if a.IP.String() != "127.243.17.4" || b.IP.String() != "127.243.17.5" || a.File() != nil || f.Infra().File() != nil {
-		t.Errorf("addresses %s and %s, files %v and %v", a.IP, b.IP, a.File(), f.Infra().File())
-	}
+	testkit.Equal(t, "addresses", [2]string{a.IP.String(), b.IP.String()}, [2]string{"127.243.17.4", "127.243.17.5"})
+	testkit.Equal(t, "file of a", a.File(), nil)
+	testkit.Equal(t, "file of the infrastructure", f.Infra().File(), nil)
 	l := serve(t, a, a.IP.String()+":0", "a")
 	for _, from := range []*Namespace{a, b, f.Infra()} {
 		if got, err := ask(from, l.Addr().String()); got != "a" || err != nil {
@@ -57,8 +57,10 @@ func TestHostListensAtFreePorts(t *testing.T) {
 		}
 		defer l.Close()
 		host, port, err := net.SplitHostPort(l.Addr().String())
-		if err != nil || host != c.host || port == "80" || seen[l.Addr().String()] {
-			t.Errorf("%s, %v; want a port only it has at %s", l.Addr(), err, c.host)
+		testkit.ErrorContains(t, err, "")
+		testkit.Equal(t, "host", host, c.host)
+		if port == "80" || seen[l.Addr().String()] {
+			t.Errorf("%s; want a port only it has", l.Addr())
 		}
 		seen[l.Addr().String()] = true
 	}
