@@ -16,7 +16,6 @@ func allowances() map[string]map[string]int {
 			"aclrules": 7, "admission": 13, "bootstrap": 1, "broker": 34,
 			"config": 2, "consulutil": 48, "controller": 33, "controller/setup": 19,
 			"entrypoint": 2, "healthsync": 6, "internal/image": 1, "localecs/command": 83,
-			"localecs/compose": 20,
 			"meshinit": 25, "registrar": 4, "subcommand": 68, "taskdef": 3, "workload": 2,
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,8 +183,8 @@ func TestEssentialContainerEndsItsTask(t *testing.T) {
 		r.dock.end("app")
 		pass(20 * time.Second)
 		_, stopped := r.dock.seen()
-		if len(stopped) < 2 || stopped[0] != "id-envoy" || stopped[1] != "id-" {
-			t.Errorf("stopped %v", stopped)
+		if want := []string{"id-envoy", "id-"}; len(stopped) < 2 || !slices.Equal(stopped[:2], want) {
+			t.Errorf("stopped %v, want it to begin with %v", stopped, want)
 		}
 		if !strings.Contains(r.log.String(), "container was not stopped") {
 			t.Errorf("log %s", r.log)
@@ -256,8 +257,11 @@ func TestCredentialsAreRenewedBeforeTheirEnd(t *testing.T) {
 		r.dock.mu.Unlock()
 		pass(2 * time.Second)
 		third, ok := r.store.Key(key().(string))
-		if !ok || third.AccessKeyID == second || !strings.HasSuffix(third.Principal.ARN, r.state.Tasks()[0].ID) {
-			t.Errorf("key of another task %+v", third.Principal)
+		if !ok || third.AccessKeyID == second {
+			t.Errorf("key %s of another task, before it %s", third.AccessKeyID, second)
+		}
+		if id := r.state.Tasks()[0].ID; !strings.HasSuffix(third.Principal.ARN, id) {
+			t.Errorf("key of %+v, want that of %s", third.Principal, id)
 		}
 	})
 }
@@ -271,15 +275,18 @@ func TestTaskThatHasJustStarted(t *testing.T) {
 		return s
 	}
 	h := r.TaskHandler(t.Context(), stats)
-	if code, task := get(t, h, "/v4/web.app/task"); code != 200 || task["DesiredStatus"] != "RUNNING" || task["LaunchType"] != "FARGATE" || len(task["Containers"].([]any)) != 2 {
-		t.Errorf("task %d %v", code, task)
-	}
+	code, task := get(t, h, "/v4/web.app/task")
+	testkit.Equal(t, "status of the task", code, 200)
+	testkit.Equal(t, "DesiredStatus", task["DesiredStatus"], any("RUNNING"))
+	testkit.Equal(t, "LaunchType", task["LaunchType"], any("FARGATE"))
+	testkit.Equal(t, "number of containers", len(task["Containers"].([]any)), 2)
 	if code, c := get(t, h, "/v4/web.app"); code != 200 || c["Name"] != "app" {
 		t.Errorf("container %d %v", code, c)
 	}
-	if code, s := get(t, h, "/v4/web.app/stats"); code != 200 || s["name"] != "app" || s["memory_stats"].(map[string]any)["usage"] != 6.0 {
-		t.Errorf("stats %d %v", code, s)
-	}
+	code, s := get(t, h, "/v4/web.app/stats")
+	testkit.Equal(t, "status of the figures", code, 200)
+	testkit.Equal(t, "name", s["name"], any("app"))
+	testkit.Equal(t, "memory usage", s["memory_stats"].(map[string]any)["usage"], any(6.0))
 	for path, want := range map[string]int{
 		"/v4/web.none": 404, "/v4/api.app/task": 404, "/v2/credentials/api": 400, "/v2/credentials/": 400,
 		"/v2/credentials/web": 200, "/api/web.app/task-protection/v1/state": 200, "/": 404,

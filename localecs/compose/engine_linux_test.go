@@ -32,8 +32,11 @@ func TestProject(t *testing.T) {
 	}
 	defer p.Close()
 	before := containers(t, p)
-	if len(before) != 2 || before["app"].Status != "created" || !before["app"].StartedAt.IsZero() {
-		t.Fatalf("containers %+v", before)
+	if len(before) != 2 || before["app"].Status != "created" {
+		t.Fatalf("containers %+v, want two, and app created", before)
+	}
+	if start := before["app"].StartedAt; !start.IsZero() {
+		t.Fatalf("app started at %s", start)
 	}
 
 	asked := watch(t, p)
@@ -43,14 +46,27 @@ func TestProject(t *testing.T) {
 		now = containers(t, p)
 		return now["app"].Health != nil && now["app"].Health.Status == "unhealthy"
 	})
-	if c := now["app"]; c.Status != "running" || c.StartedAt.IsZero() || !c.FinishedAt.IsZero() || c.Health.ExitCode == 0 || c.Health.At.IsZero() || !strings.HasPrefix(c.Image, "sha256:") {
-		t.Errorf("app %+v, health %+v", c, c.Health)
+	c := now["app"]
+	testkit.Equal(t, "status of app", c.Status, "running")
+	if c.StartedAt.IsZero() || !c.FinishedAt.IsZero() {
+		t.Errorf("app started at %s, finished at %s; want a start only", c.StartedAt, c.FinishedAt)
 	}
-	if n := now[""].Networks; len(n) != 1 || n[0].IP.String() != "10.99.0.7" || n[0].CIDR.String() != "10.99.0.0/24" || n[0].Gateway.String() != "10.99.0.1" || n[0].MAC == nil {
-		t.Errorf("networks %+v", n)
+	if c.Health.ExitCode == 0 || c.Health.At.IsZero() {
+		t.Errorf("health %+v, want a time and an exit code", c.Health)
 	}
-	if s := p.Stats(t.Context(), app); s == nil || s.Memory.Usage == 0 || s.CPU.Usage.Total == 0 {
-		t.Errorf("stats %+v", s)
+	if !strings.HasPrefix(c.Image, "sha256:") {
+		t.Errorf("image %s, want its ID", c.Image)
+	}
+	if n := now[""].Networks; len(n) != 1 || n[0].MAC == nil {
+		t.Errorf("networks %+v, want one with a MAC address", n)
+	} else {
+		got := [3]string{n[0].IP.String(), n[0].CIDR.String(), n[0].Gateway.String()}
+		testkit.Equal(t, "network", got, [3]string{"10.99.0.7", "10.99.0.0/24", "10.99.0.1"})
+	}
+	if s := p.Stats(t.Context(), app); s == nil {
+		t.Error("no figures of app")
+	} else if s.Memory.Usage == 0 || s.CPU.Usage.Total == 0 {
+		t.Errorf("memory %+v, CPU %+v", s.Memory, s.CPU)
 	}
 	if s := p.Stats(t.Context(), "none"); s != nil {
 		t.Errorf("stats of none %+v", s)
@@ -60,8 +76,10 @@ func TestProject(t *testing.T) {
 	if err := p.Stop(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}
-	if a := <-asked; a.Task != "web" || a.Container != "app" || a.At.Before(now["app"].StartedAt) || time.Since(a.At) > time.Minute {
-		t.Errorf("asked %+v", a)
+	a := <-asked
+	testkit.Equal(t, "container asked to stop", [2]string{a.Task, a.Container}, [2]string{"web", "app"})
+	if a.At.Before(now["app"].StartedAt) || time.Since(a.At) > time.Minute {
+		t.Errorf("asked at %s, started at %s", a.At, now["app"].StartedAt)
 	}
 	if c := containers(t, p)["app"]; c.Status != "exited" || c.FinishedAt.Before(c.StartedAt) {
 		t.Errorf("app %+v", c)

@@ -1,12 +1,12 @@
 package compose
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -111,18 +111,28 @@ func TestECSShowsTheTasksOfNowAndBefore(t *testing.T) {
 		t.Errorf("stopped tasks %v", got)
 	}
 	out, err := w.describeTasks(shapes.Call{}, shapes.DescribeTasksInput{Cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/shop", Tasks: []string{first.ID, second.Facts.TaskARN, "abc"}, Include: []string{"TAGS"}})
-	if err != nil || len(out.Tasks) != 2 || len(out.Failures) != 1 {
-		t.Fatalf("%+v, error %v", out, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Tasks) != 2 || len(out.Failures) != 1 {
+		t.Fatalf("%+v, want two tasks and one failure", out)
 	}
 	got := out.Tasks[0]
-	if got.LastStatus != "STOPPED" || got.DesiredStatus != "STOPPED" || got.StoppedAt.IsZero() || got.Group != "family:web" ||
-		got.TaskDefinitionARN != "arn:aws:ecs:us-east-1:123456789012:task-definition/web:1" || len(got.Containers) != 4 || got.Tags[0].Value != "shop" {
-		data, _ := json.Marshal(got)
-		t.Errorf("first task %s", data)
+	testkit.Equal(t, "last status of the first task", got.LastStatus, "STOPPED")
+	testkit.Equal(t, "desired status of the first task", got.DesiredStatus, "STOPPED")
+	testkit.Equal(t, "group", got.Group, "family:web")
+	const definition = "arn:aws:ecs:us-east-1:123456789012:task-definition/web:1"
+	testkit.Equal(t, "task definition", got.TaskDefinitionARN, definition)
+	testkit.Equal(t, "number of containers", len(got.Containers), 4)
+	testkit.Equal(t, "tag", got.Tags[0].Value, "shop")
+	if got.StoppedAt.IsZero() {
+		t.Error("the first task has no end")
 	}
-	if got := out.Tasks[1]; got.LastStatus != "PENDING" || got.DesiredStatus != "RUNNING" || got.Containers[2].LastStatus != "PENDING" || got.Containers[2].HealthStatus != "UNKNOWN" {
-		t.Errorf("second task %+v", got)
-	}
+	waiting := out.Tasks[1]
+	testkit.Equal(t, "last status of the second task", waiting.LastStatus, "PENDING")
+	testkit.Equal(t, "desired status of the second task", waiting.DesiredStatus, "RUNNING")
+	testkit.Equal(t, "status of its container", waiting.Containers[2].LastStatus, "PENDING")
+	testkit.Equal(t, "health of its container", waiting.Containers[2].HealthStatus, "UNKNOWN")
 	if want := (shapes.Failure{ARN: "arn:aws:ecs:us-east-1:123456789012:task/shop/abc", Reason: "MISSING"}); out.Failures[0] != want {
 		t.Errorf("failure %+v", out.Failures[0])
 	}

@@ -53,8 +53,9 @@ func TestComposeExample(t *testing.T) {
 		return m.running(t, "api-2") == 0
 	})
 	m.inOrder(t, "api-2", "api-2-api", "api-2-sidecar-proxy", "api-2-consul-client", "api-2")
-	if codes := m.exitCodes(t, "api-2"); codes["api-2-api"] != 137 || codes["api-2-sidecar-proxy"] != 0 || codes["api-2-consul-client"] != 0 {
-		t.Errorf("exit codes %v", codes)
+	codes := m.exitCodes(t, "api-2")
+	for name, want := range map[string]int{"api-2-api": 137, "api-2-sidecar-proxy": 0, "api-2-consul-client": 0} {
+		testkit.Equal(t, "exit code of "+name, codes[name], want)
 	}
 	if after := m.inConsul(t); len(before.tokens)-len(after.tokens) != 2 {
 		t.Errorf("tokens before %v, after %v, want two less", before.tokens, after.tokens)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
@@ -138,11 +139,17 @@ func TestTaskStarts(t *testing.T) {
 	w.start("app", 4)
 	v = w.look(5).View
 	expect(t, "all have started", v, map[string]string{"": "RUNNING RUNNING", "init": "RUNNING STOPPED", "envoy": "RUNNING RUNNING", "app": "RUNNING RUNNING", "logs": "RUNNING RUNNING"})
-	if c, _ := v.Container("init"); c.ExitCode == nil || *c.ExitCode != 0 || !c.FinishedAt.Equal(at(2)) {
-		t.Errorf("init is %+v", c)
+	c, _ := v.Container("init")
+	if c.ExitCode == nil || *c.ExitCode != 0 {
+		t.Errorf("init is %+v, want exit code 0", c)
 	}
-	if c, _ := v.Container("envoy"); c.RestartCount == nil || c.Health != nil || c.ExitCode != nil {
-		t.Errorf("envoy is %+v", c)
+	if !c.FinishedAt.Equal(at(2)) {
+		t.Errorf("init finished at %s, want %s", c.FinishedAt, at(2))
+	}
+	if c, _ := v.Container("envoy"); c.RestartCount == nil {
+		t.Errorf("envoy is %+v, want a count of restarts", c)
+	} else if c.Health != nil || c.ExitCode != nil {
+		t.Errorf("envoy is %+v, want neither health nor an exit code", c)
 	}
 	if !v.StartedAt.Equal(at(4)) || !v.StoppedAt.IsZero() {
 		t.Errorf("started %s, stopped %s", v.StartedAt, v.StoppedAt)
@@ -153,15 +160,17 @@ func TestFactsAreTheEngines(t *testing.T) {
 	t.Parallel()
 	task := running(t).look(6)
 	n := task.Facts.Network
-	if n.IP != "10.0.0.5" || n.CIDR != "10.0.0.0/24" || n.Gateway != "10.0.0.1" || n.MAC != "02:42:0a:00:00:05" ||
-		n.PrivateDNSName != "ip-10-0-0-5.ec2.internal" || n.Resolver != "127.0.0.11" {
-		t.Errorf("network %+v", n)
-	}
+	testkit.Equal(t, "address", n.IP, "10.0.0.5")
+	testkit.Equal(t, "network", n.CIDR, "10.0.0.0/24")
+	testkit.Equal(t, "gateway", n.Gateway, "10.0.0.1")
+	testkit.Equal(t, "MAC", n.MAC, "02:42:0a:00:00:05")
+	testkit.Equal(t, "DNS name", n.PrivateDNSName, "ip-10-0-0-5.ec2.internal")
+	testkit.Equal(t, "resolver", n.Resolver, "127.0.0.11")
 	app := task.Facts.Containers["app"]
-	if app.EndpointID != "web.app" || app.ImageID != "sha256:app" || len(task.ID) != 32 ||
-		task.Facts.TaskARN != "arn:aws:ecs:us-east-1:123456789012:task/shop/"+task.ID {
-		t.Errorf("task %s %s, app %+v", task.ID, task.Facts.TaskARN, app)
-	}
+	testkit.Equal(t, "endpoint ID", app.EndpointID, "web.app")
+	testkit.Equal(t, "image ID", app.ImageID, "sha256:app")
+	testkit.Equal(t, "length of the task's ID", len(task.ID), 32)
+	testkit.Equal(t, "task ARN", task.Facts.TaskARN, "arn:aws:ecs:us-east-1:123456789012:task/shop/"+task.ID)
 }
 
 func TestEveryStartOfTheNetworkIsANewTask(t *testing.T) {
@@ -194,23 +203,26 @@ func TestEssentialContainerEnds(t *testing.T) {
 	}
 	w.set("envoy", func(c *Container) { c.Status, c.RestartCount = "restarting", 2 })
 	v := w.look(7).View
-	if c, _ := v.Container("envoy"); c.KnownStatus != "RUNNING" || *c.RestartCount != 2 || v.DesiredStatus != "RUNNING" {
-		t.Errorf("restarting: %+v", c)
-	}
+	c, _ := v.Container("envoy")
+	testkit.Equal(t, "known status", c.KnownStatus, "RUNNING")
+	testkit.Equal(t, "restarts", *c.RestartCount, 2)
+	testkit.Equal(t, "desired status", v.DesiredStatus, "RUNNING")
 	w.start("envoy", 8)
 	w.end("app", 9, 137)
 	v = w.look(9).View
 	expect(t, "app has ended", v, map[string]string{"": "STOPPED RUNNING", "init": "STOPPED STOPPED", "envoy": "STOPPED RUNNING", "app": "STOPPED STOPPED", "logs": "STOPPED STOPPED"})
-	if v.StopCode != "EssentialContainerExited" || !v.ExecutionStoppedAt.Equal(at(9)) || !v.StoppingAt.Equal(at(9)) {
-		t.Errorf("%+v", v)
+	testkit.Equal(t, "stop code", v.StopCode, "EssentialContainerExited")
+	if !v.ExecutionStoppedAt.Equal(at(9)) || !v.StoppingAt.Equal(at(9)) {
+		t.Errorf("execution stopped at %s, stopping at %s; want %s", v.ExecutionStoppedAt, v.StoppingAt, at(9))
 	}
 	if v = w.look(11).View; !v.StoppingAt.Equal(at(9)) {
 		t.Error("it was stopped a second time")
 	}
 	w.end("envoy", 12, 0)
 	v = w.look(12).View
-	if v.KnownStatus != "STOPPED" || !v.StoppedAt.Equal(at(12)) || !v.ExecutionStoppedAt.Equal(at(9)) {
-		t.Errorf("%+v", v)
+	testkit.Equal(t, "known status", v.KnownStatus, "STOPPED")
+	if !v.StoppedAt.Equal(at(12)) || !v.ExecutionStoppedAt.Equal(at(9)) {
+		t.Errorf("stopped at %s, execution at %s; want %s and %s", v.StoppedAt, v.ExecutionStoppedAt, at(12), at(9))
 	}
 }
 
