@@ -13,10 +13,10 @@ func allowances() map[string]map[string]int {
 			"meshinit": 15, "registrar": 12, "subcommand": 93, "taskdef": 181, "workload": 15,
 		},
 		"condition": {
-			"aclrules": 7, "admission": 13, "bootstrap": 1, "broker": 34,
-			"config": 2, "consulutil": 48, "controller": 33, "controller/setup": 19,
+			"aclrules": 7, "admission": 13, "broker": 34,
+			"config": 2, "consulutil": 48, "controller": 25, "controller/setup": 19,
 			"entrypoint": 2, "healthsync": 6, "internal/image": 1, "localecs/command": 83,
-			"meshinit": 25, "registrar": 4, "subcommand": 68, "taskdef": 3, "workload": 2,
+			"meshinit": 25, "registrar": 4, "subcommand": 68,
 		},
 	}
 }

@@ -26,18 +26,16 @@ func TestPassRemovesWhatADeadTaskLeft(t *testing.T) {
 
 	w.requests.take()
 	r := w.pass()
-	if r.Running != 2 || r.Tokens != 4 || r.Services != 4 || len(r.Delete)+len(r.Kept) != 0 {
-		t.Errorf("report while both run = %+v", r)
-	}
+	testkit.Equal(t, "running, tokens, services, and those to delete or kept, while both run",
+		[]int{r.Running, r.Tokens, r.Services, len(r.Delete) + len(r.Kept)}, []int{2, 4, 4, 0})
 	if got := writes(w.requests.take()); len(got) > 0 {
 		t.Errorf("writes while both run: %v", got)
 	}
 
 	w.ecs.stop(task1)
 	r = w.pass()
-	if len(r.Deleted) != 5 || len(r.Failed) != 0 || r.AWS.Calls != 2 {
-		t.Errorf("report = %+v", r)
-	}
+	testkit.Equal(t, "deleted, failed and calls of AWS",
+		[]int{len(r.Deleted), len(r.Failed), int(r.AWS.Calls)}, []int{5, 0, 2})
 	if left := w.alive(client1, service1, client2, service2); !slices.Equal(left, []string{client2, service2}) {
 		t.Errorf("tokens left: %v", left)
 	}
@@ -96,9 +94,8 @@ func TestDeletingAMissingTokenSucceeds(t *testing.T) {
 	if _, err := w.Consul.ACL().TokenDelete(client, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Apply(t.Context(), &r); err != nil || len(r.Deleted) != 2 || len(r.Failed) != 0 {
-		t.Errorf("report = %+v, %v", r, err)
-	}
+	testkit.ErrorContains(t, w.Apply(t.Context(), &r), "")
+	testkit.Equal(t, "deleted and failed", []int{len(r.Deleted), len(r.Failed)}, []int{2, 0})
 	if left := w.alive(client, service); left != nil {
 		t.Errorf("left: %v", left)
 	}
@@ -116,9 +113,10 @@ func TestUnknownOwnTokenDeletesNothing(t *testing.T) {
 	}
 	known := w.Consul
 	w.Consul = w.client("00000000-0000-4000-8000-000000000000")
-	if err := w.Apply(t.Context(), &r); err == nil || len(r.Deleted) != 0 || len(r.Failed) != 2 {
-		t.Errorf("report = %+v, %v", r, err)
+	if err := w.Apply(t.Context(), &r); err == nil {
+		t.Error("no error, want one")
 	}
+	testkit.Equal(t, "deleted and failed", []int{len(r.Deleted), len(r.Failed)}, []int{0, 2})
 	w.Consul = known
 	if left := w.alive(client, service); len(left) != 2 {
 		t.Errorf("left: %v", left)

@@ -88,8 +88,14 @@ func TestEnterpriseClusterNode(t *testing.T) {
 	c := inMemory(t, consul, ecs)
 	c.Partition, c.Leftovers.ClusterNode = "edge", true
 	r, err := once(t, c)
-	if err != nil || len(r.Deleted) != 3 || r.Deleted[0].Tenancy != (Tenancy{Partition: "edge", Namespace: "shop"}) {
-		t.Fatalf("report %+v, %v", r, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Deleted) != 3 {
+		t.Fatalf("deleted %+v, want 3", r.Deleted)
+	}
+	if diff := cmp.Diff(Tenancy{Partition: "edge", Namespace: "shop"}, r.Deleted[0].Tenancy); diff != "" {
+		t.Fatalf("tenancy (-want +got):\n%s", diff)
 	}
 	want := []string{
 		"GET /catalog/node-services/" + clusterARN + " edge/default",

@@ -109,8 +109,6 @@ func TestLeadershipInAPartition(t *testing.T) {
 	server := require(t)
 	l := newLock(t, consulutil.Options{Address: server.HTTPAddr, Token: server.Token}, testkit.UniqueCluster(t), "team")
 	err := l.Lead(t.Context(), standbyIgnored, nil)
-	if err == nil || !strings.Contains(err.Error(), "leave out -partitions-enabled") ||
-		consulutil.Classify(err) != retry.Permanent {
-		t.Errorf("got %v", err)
-	}
+	testkit.ErrorContains(t, err, "leave out -partitions-enabled")
+	testkit.Equal(t, "kind of the error", consulutil.Classify(err), retry.Permanent)
 }

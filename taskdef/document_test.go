@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func codes(found []Violation) []string {
@@ -208,11 +210,10 @@ func TestTemplateIsReadWithItsUnknownValues(t *testing.T) {
 		`unknown key; did you mean "EntryPoint"?`, "EntryPoint"}}, d.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	if c := d.Definition.ContainerDefinitions[0]; d.Definition.CPU != "256" ||
-		*c.PortMappings[0].ContainerPort != 8080 || !*c.Essential ||
-		c.DockerLabels["consul.hashicorp.com/mesh-inject"] != "true" {
-		t.Errorf("values that CloudFormation converts: %+v", c)
-	}
+	c := d.Definition.ContainerDefinitions[0]
+	testkit.Equal(t, "values that CloudFormation converts",
+		[]any{string(d.Definition.CPU), int(*c.PortMappings[0].ContainerPort), bool(*c.Essential),
+			string(c.DockerLabels["consul.hashicorp.com/mesh-inject"])}, []any{"256", 8080, true, "true"})
 }
 
 // CloudFormation replaces {{resolve:...}} by what is stored elsewhere.

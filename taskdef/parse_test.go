@@ -132,9 +132,13 @@ func TestParseDescribeForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if def := d.Definition; def.Family != "web" || def.Revision != 7 || def.TaskDefinitionARN != "arn:x" ||
-		def.RegisteredAt != json.Number("1772471321.5") || len(def.Tags) != 1 || def.Tags[0].Value != "v" {
-		t.Errorf("parsed %+v", def)
+	def := d.Definition
+	if len(def.Tags) != 1 {
+		t.Fatalf("tags %+v, want one", def.Tags)
+	}
+	parsed := []any{def.Family, int(def.Revision), def.TaskDefinitionARN, def.RegisteredAt, def.Tags[0].Value}
+	if diff := cmp.Diff([]any{"web", 7, "arn:x", json.Number("1772471321.5"), "v"}, parsed); diff != "" {
+		t.Errorf("parsed (-want +got):\n%s", diff)
 	}
 	want := []Warning{
 		{"$.taskDefinition.tga", `unknown key; did you mean "tags"?`, "tags"},

@@ -33,8 +33,15 @@ func FuzzCheckText(f *testing.F) {
 	f.Add([]byte("a\n\xe9"))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		err := CheckText(doc)
-		if fault, ok := err.(*Fault); err != nil && (!ok || fault.Line < 1 || fault.Column < 1) {
-			t.Errorf("%v", err)
+		if err == nil {
+			return
+		}
+		fault, ok := err.(*Fault)
+		if !ok {
+			t.Fatalf("got a %T, want a *Fault: %v", err, err)
+		}
+		if min(fault.Line, fault.Column) < 1 {
+			t.Errorf("line %d, column %d, want both from 1: %v", fault.Line, fault.Column, err)
 		}
 	})
 }

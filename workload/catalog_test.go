@@ -112,9 +112,9 @@ func TestGatewaysWithoutAnAgent(t *testing.T) {
 				t.Errorf("kind, address and transparent (-want +got):\n%s", diff)
 			}
 			p := w.Proxy
-			if p.ID != id || p.Address != tt.address || p.Port != tt.port || !cmp.Equal(p.WAN, tt.wan) ||
-				(p.LAN != nil) != (tt.address != "") {
-				t.Errorf("proxy = %+v", p)
+			want := []any{id, tt.address, tt.port, tt.wan, tt.address != ""}
+			if diff := cmp.Diff(want, []any{p.ID, p.Address, p.Port, p.WAN, p.LAN != nil}); diff != "" {
+				t.Errorf("proxy's id, address, port, WAN and whether it has a LAN (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -114,9 +114,14 @@ func TestFamiliesThatAreNoServiceName(t *testing.T) {
 			"service.name": ``, "gateway.name": `,"gateway":{"kind":"mesh-gateway"}`,
 		} {
 			_, err := workload.New(in(t, fields), workload.Task{TaskARN: fargateARN, Family: family}, "")
-			if err == nil || !strings.HasPrefix(err.Error(), "describe workload: task family ") ||
-				!strings.HasSuffix(err.Error(), ": set "+setting) {
-				t.Errorf("%q: got %v", family, err)
+			if err == nil {
+				t.Fatalf("%q: no error, want one", family)
+			}
+			if want := "describe workload: task family "; !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%q: got %v, want one that begins with %q", family, err, want)
+			}
+			if want := ": set " + setting; !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%q: got %v, want one that ends with %q", family, err, want)
 			}
 		}
 		named := `,"service":{"port":1,"name":"api"}`
