@@ -15,7 +15,7 @@ func allowances() map[string]map[string]int {
 		"condition": {
 			"aclrules": 7, "admission": 13, "broker": 34,
 			"config": 2, "consulutil": 48, "controller": 25, "controller/setup": 19,
-			"entrypoint": 2, "healthsync": 6, "internal/image": 1, "localecs/command": 83,
+			"entrypoint": 2, "healthsync": 6, "internal/image": 1, "localecs/command": 80,
 			"meshinit": 25, "registrar": 4, "subcommand": 68,
 		},
 	}

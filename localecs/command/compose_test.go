@@ -138,8 +138,11 @@ func TestFileGoesToStdout(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := callCompose(nil, "compose", "shop="+file)
-	if got.code != 0 || got.stderr != "" || !strings.Contains(got.stdout, "\n  shop-a:\n    image: \"${I_IMAGE:-i}\"\n") {
-		t.Errorf("%+v", got)
+	if got.code != 0 || got.stderr != "" {
+		t.Errorf("got %+v, want exit code 0 and no standard error", got)
+	}
+	if want := "\n  shop-a:\n    image: \"${I_IMAGE:-i}\"\n"; !strings.Contains(got.stdout, want) {
+		t.Errorf("got %q, want %q in it", got.stdout, want)
 	}
 }
 

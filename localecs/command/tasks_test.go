@@ -91,8 +91,15 @@ func TestTaskDefinitionsRunAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := runAlone(t, definitionFile(t, c.script), c.signals)
-			if e.code != c.code || len(e.lines) == 0 || !strings.HasPrefix(e.lines[len(e.lines)-1], c.last) || !strings.Contains(e.stderr, c.stderr) {
-				t.Errorf("exit code %d, want %d; output:\n%s\n%s", e.code, c.code, strings.Join(e.lines, "\n"), e.stderr)
+			testkit.Equal(t, "exit code", e.code, c.code)
+			if !strings.Contains(e.stderr, c.stderr) {
+				t.Errorf("standard error: got %q, want %q in it", e.stderr, c.stderr)
+			}
+			if len(e.lines) == 0 {
+				t.Fatal("got no line of standard output")
+			}
+			if last := e.lines[len(e.lines)-1]; !strings.HasPrefix(last, c.last) {
+				t.Errorf("last line: got %q, want prefix %q", last, c.last)
 			}
 		})
 	}
@@ -104,8 +111,15 @@ func TestTaskDefinitionsHaveATimeline(t *testing.T) {
 	dir := t.TempDir()
 	e := runAlone(t, definitionFile(t, "echo one"), nil, "-dir", dir)
 	path := filepath.Join(dir, "job", "timeline.html")
-	if page, err := os.ReadFile(path); err != nil || !strings.Contains(string(page), "<svg") || !slices.Contains(e.lines, "Timeline: "+path) {
-		t.Errorf("timeline: %v; output:\n%s", err, strings.Join(e.lines, "\n"))
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(string(page), "<svg") {
+		t.Errorf("timeline: got %q, want <svg in it", page)
+	}
+	if want := "Timeline: " + path; !slices.Contains(e.lines, want) {
+		t.Errorf("output: got %q, want the line %q", e.lines, want)
 	}
 }
 
