@@ -256,6 +256,7 @@ func betweenDatacenters(t *testing.T, tasks, secondary string, oldnew ...string)
           "value": "{\"bootstrapDir\":\"/consul\",\"consulServers\":{\"hosts\":\"dc2.`
 	dir = derive(t, "two-datacenters", tasks, append(oldnew,
 		"      /operator.sh: operator.sh\n", "      /operator.sh: operator.sh\n      /dc2.sh: dc2.sh\n",
+		`key_prefix "consul-ecs/"`, `agent_prefix "" { policy = "read" } key_prefix "consul-ecs/"`, // for -anonymous-read
 		`peering = "write"`, `service_prefix "" { policy = "read" } node_prefix "" { policy = "read" }`,
 		`"consul",
         "agent",
