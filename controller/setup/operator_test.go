@@ -116,8 +116,9 @@ func TestTrustOfTheWholeAccountIsAWarning(t *testing.T) {
 	}
 	want := "[WARN]  " + noteWhole + ": auth_method=" + l.serviceMethod() +
 		` principal_arn="arn:aws:iam::000000000001:role/*"`
-	if got := log.String(); strings.Count(got, "[WARN]") != 1 || !strings.Contains(got, want) {
-		t.Errorf("log\n%swant\n%s", got, want)
+	// Not all warnings: another test may grant something to anonymous, whose token is the server's.
+	if got := log.String(); strings.Count(got, noteWhole) != 1 || !strings.Contains(got, want) {
+		t.Errorf("log\n%swant once\n%s", got, want)
 	}
 	if got := principalsOf(t, l.serviceMethod()); len(got) != 3 {
 		t.Errorf("trusts %q", got)
