@@ -21,7 +21,8 @@ func helloTask(name string, port int, command ...string) values {
 	}
 	return values{
 		"family": name, "port": port, "cpu": 512, "memory": 1024, "requires_compatibilities": []string{"FARGATE"},
-		"acls": true, "consul_server_hosts": "10.42.0.254", "consul_ecs_image": consulECS,
+		"acls": true, "consul_server_hosts": "10.42.0.254",
+		"consul_ecs_image": "consul-ecs:1.0.0-beta.1", // as the scenarios name it
 		"container_definitions": []values{{
 			"name": name, "image": "example/hello:1", "entryPoint": []string{"/hello"}, "command": command,
 			"healthCheck": values{"command": check, "interval": 5, "retries": 1, "timeout": 2},
