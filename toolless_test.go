@@ -18,6 +18,7 @@ import (
 // empty for the tests, and the environment has nothing else.
 func toolless(t *testing.T, checkout, dir string, args ...string) (string, error) {
 	t.Helper()
+	testkit.RequireOnPath(t, "go", "env")
 	env, err := exec.LookPath("env")
 	if err != nil {
 		t.Fatal(err)
@@ -30,43 +31,10 @@ func toolless(t *testing.T, checkout, dir string, args ...string) (string, error
 	return string(out), err
 }
 
-// copyWithoutTools copies what git tracks, or would, to a new directory.
-func copyWithoutTools(t *testing.T) string {
-	t.Helper()
-	testkit.RequireOnPath(t, "git", "go", "env")
-	dir := t.TempDir()
-	args := []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"}
-	list, err := exec.CommandContext(t.Context(), "git", args...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
-		info, err := os.Stat(name)
-		if os.IsNotExist(err) { // deleted, not yet committed
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, data, info.Mode().Perm()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
 // TestPackagesPassWithoutTools: who clones the repository may run go test before make tools.
 func TestPackagesPassWithoutTools(t *testing.T) {
 	testkit.Long(t)
-	checkout := copyWithoutTools(t)
+	checkout := testkit.CopyTree(t)
 	for _, dir := range []string{".", "terraform", "tools/aclcompare"} {
 		t.Run(dir, func(t *testing.T) {
 			if out, err := toolless(t, checkout, dir, "./..."); err != nil {
@@ -88,7 +56,7 @@ func TestServersAreRequired(t *testing.T) {
 		t.Fatalf("servers are in %q only", packages)
 	}
 	args := append([]string{"-run", "^(" + strings.Join(tests, "|") + ")$"}, packages...)
-	out, err := toolless(t, copyWithoutTools(t), ".", args...)
+	out, err := toolless(t, testkit.CopyTree(t), ".", args...)
 	if err != nil {
 		t.Errorf("go test: %v\n%s", err, out)
 	}

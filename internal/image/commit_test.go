@@ -88,29 +88,7 @@ func testUncommitted(t *testing.T, dir string) {
 // checkout returns a directory with the files of this tree in one commit, always the same.
 func checkout(t *testing.T, tag string) string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	list.Dir = testkit.Root()
-	names, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
-		data, err := os.ReadFile(filepath.Join(testkit.Root(), name))
-		if os.IsNotExist(err) { // removed since the last commit
-			continue
-		}
-		path := filepath.Join(dir, name)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(path), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(path, data, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := testkit.CopyTree(t)
 	commands := [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "One"}}
 	if tag != "" {
 		commands = append(commands, []string{"tag", tag})
