@@ -110,8 +110,9 @@ func (o *options) archive(top mutate.Appendable, tag string, images []v1.Image) 
 		if err != nil {
 			return nil, err
 		}
-		tag := o.name + ":" + o.version + "-" + config.Architecture
-		d := tarball.Descriptor{Config: blob(m.Config), RepoTags: []string{tag}}
+		d := tarball.Descriptor{
+			Config: blob(m.Config), RepoTags: []string{o.name + ":" + o.tag(config.Architecture)},
+		}
 		for _, layer := range m.Layers {
 			d.Layers = append(d.Layers, blob(layer))
 		}

@@ -73,13 +73,12 @@ func (m *module) license() string {
 }
 
 // licenseFiles returns the texts of the modules' licences as files below dir, and SOURCES, which says where the
-// source code is.
+// source code is, in the order of the modules.
 func licenseFiles(dir string, modules []*module) []entry {
 	var sources strings.Builder
 	sources.WriteString("The licences of what consul-ecs is made from are in the directories beside this file.\n" +
 		"The source code of each module is at the address in its line; go mod download MODULE@VERSION fetches it.\n\n")
 	var files []entry
-	slices.SortFunc(modules, func(a, b *module) int { return strings.Compare(a.path, b.path) })
 	for _, m := range modules {
 		for name, text := range m.texts {
 			path := dir + m.path + "/" + filepath.ToSlash(name)

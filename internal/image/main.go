@@ -74,7 +74,7 @@ func (o *options) single(ctx context.Context, arch string) error {
 	if err != nil {
 		return err
 	}
-	archive, err := o.archive(img, o.version+"-"+arch, []v1.Image{img})
+	archive, err := o.archive(img, o.tag(arch), []v1.Image{img})
 	if err != nil {
 		return err
 	}
@@ -109,6 +109,9 @@ func (o *options) tar(files []entry) ([]byte, error) {
 	err := writeTar(&b, files, o.created)
 	return b.Bytes(), err
 }
+
+// tag returns the tag of the image of one architecture; that of all is the version.
+func (o *options) tag(arch string) string { return o.version + "-" + arch }
 
 func (o *options) timestamp() string { return o.created.Format(time.RFC3339) }
 

@@ -85,10 +85,17 @@ func readProgram(ctx context.Context, file, version string, more ...string) (pro
 			return p, fmt.Errorf("%s links %s@%s, which the sources do not name", file, m.Path, m.Version)
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(modules)) {
-		p.modules = append(p.modules, modules[path])
-	}
+	p.modules = sorted(modules)
 	return p, nil
+}
+
+// sorted returns the modules by their paths.
+func sorted(modules map[string]*module) []*module {
+	var list []*module
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		list = append(list, modules[path])
+	}
+	return list
 }
 
 // listPackages lists the packages of the program, each after those that it imports.

@@ -103,7 +103,7 @@ func (o *options) bundle(dir string, programs []program) ([]byte, error) {
 			modules[m.path] = m
 		}
 	}
-	files = append(files, licenseFiles(dir+"licenses/", slices.Collect(maps.Values(modules)))...)
+	files = append(files, licenseFiles(dir+"licenses/", sorted(modules))...)
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
@@ -126,11 +126,12 @@ func (o *options) addImages(subjects []resource, index v1.ImageIndex) ([]resourc
 	if err != nil {
 		return nil, err
 	}
-	name := o.name + ":" + o.version
-	subjects = append(subjects, resource{Name: name, Digest: map[string]string{hash.Algorithm: hash.Hex}})
+	subjects = append(subjects, resource{
+		Name: o.name + ":" + o.version, Digest: map[string]string{hash.Algorithm: hash.Hex},
+	})
 	for _, m := range manifest.Manifests {
 		digest := map[string]string{m.Digest.Algorithm: m.Digest.Hex}
-		subjects = append(subjects, resource{Name: name + "-" + m.Platform.Architecture, Digest: digest})
+		subjects = append(subjects, resource{Name: o.name + ":" + o.tag(m.Platform.Architecture), Digest: digest})
 	}
 	return subjects, nil
 }
