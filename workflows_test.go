@@ -32,7 +32,7 @@ func callsOfMake(text string) (targets []string) {
 	return targets
 }
 
-// TestWorkflowsCallTargetsThatExist reads every workflow, whoever wrote it.
+// TestWorkflowsCallTargetsThatExist reads every workflow.
 func TestWorkflowsCallTargetsThatExist(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(".github/workflows/*.yml")

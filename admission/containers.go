@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// containers tells what the containers of a definition are to the mesh.
+// containers reports which containers of a definition are applications, and which must start before the proxy.
 type containers struct {
 	doc         *document
 	annotations *annotations

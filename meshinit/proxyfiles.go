@@ -30,7 +30,7 @@ type ProxyFiles interface {
 	// Files returns the files for a proxy that presents the token; its secret is empty without
 	// ACLs.
 	Files(ctx context.Context, w workload.Workload, p bootstrap.Proxy, token consulutil.Token) ([]File, error)
-	// KeepsToken reports that the proxy presents its first token for good.
+	// KeepsToken reports whether the proxy presents its first token as long as it runs.
 	KeepsToken() bool
 }
 

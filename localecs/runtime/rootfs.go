@@ -143,7 +143,7 @@ func mountRoot(noTTYGroup bool) error {
 }
 
 // without decides what a user namespace can do without. It may mount sysfs and proc only where it sees all of the
-// host's, and sysfs only with a network of its own.
+// host's, and sysfs only with its own network namespace.
 func without(fstype string, err error) error {
 	switch {
 	case !errors.Is(err, unix.EPERM):
