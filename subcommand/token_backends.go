@@ -81,19 +81,17 @@ func anyBackend(tokenBackend) bool { return true }
 
 // namesWhere returns the names of the backends that match, for a sentence.
 func namesWhere(match func(tokenBackend) bool) string {
-	var text string
-	for _, k := range slices.Backward(tokenBackends) {
-		switch {
-		case !match(k):
-		case text == "":
-			text = k.name
-		case strings.Contains(text, " or "):
-			text = k.name + ", " + text
-		default:
-			text = k.name + " or " + text
+	var names []string
+	for _, k := range tokenBackends {
+		if match(k) {
+			names = append(names, k.name)
 		}
 	}
-	return text
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 func newACLBackend(
