@@ -42,8 +42,8 @@ func answerQuery(t *testing.T, text string) Query {
 	return q
 }
 
-// scenes returns subjects, each with a question.
-func scenes(t *testing.T) []scene {
+// questions returns subjects, each with a question.
+func questions(t *testing.T) []question {
 	ops := found(t,
 		"token 3f2a1b0c… → role \"ops\" → policy \"ops\": key_prefix \"app/\" { policy = \"write\" }\nservice_prefix "+
 			"\"\" {\n  policy = \"write\"\n}\noperator = \"write\"",
@@ -62,7 +62,7 @@ func scenes(t *testing.T) []scene {
 	}
 	crowd := found(t, append(many, "token 1395597c… → policy \"global-management\": acl = \"write\"\nservice_prefix "+
 		"\"\" { policy = \"write\" }")...)
-	return []scene{
+	return []question{
 		{"denied", ops, "service:web write", nil},
 		{"allowed", ops, "key:app/x write", nil},
 		{"default", noted, "node:n read", nil},
@@ -79,7 +79,7 @@ func scenes(t *testing.T) []scene {
 	}
 }
 
-type scene struct {
+type question struct {
 	name   string
 	found  Resolution
 	query  string
@@ -89,7 +89,7 @@ type scene struct {
 func allow() *bool { return new(true) }
 func deny() *bool  { return new(false) }
 
-func (s scene) answer(t *testing.T) (*Report, Answer) {
+func (s question) answer(t *testing.T) (*Report, Answer) {
 	t.Helper()
 	r := NewReport(s.found, Denied)
 	a := r.Can(answerQuery(t, s.query))
@@ -115,7 +115,7 @@ func encoded(t *testing.T, v any) string {
 func TestGoldenAnswers(t *testing.T) {
 	t.Parallel()
 	var lines, plain, tree, data strings.Builder
-	for _, s := range scenes(t) {
+	for _, s := range questions(t) {
 		r, a := s.answer(t)
 		fmt.Fprintf(&lines, "%s\n", a.Sentence(20))
 		fmt.Fprintf(&plain, "--- %s\n%s", s.name, r.Explain(a, false))
@@ -132,7 +132,7 @@ func TestGoldenAnswers(t *testing.T) {
 
 func TestGoldenRules(t *testing.T) {
 	t.Parallel()
-	for _, s := range scenes(t) {
+	for _, s := range questions(t) {
 		if s.name != "partial-denied" {
 			continue
 		}
@@ -153,7 +153,7 @@ func TestGoldenRules(t *testing.T) {
 // for machines.
 func TestManyLosingRulesAreSummarized(t *testing.T) {
 	t.Parallel()
-	for _, s := range scenes(t) {
+	for _, s := range questions(t) {
 		if s.name != "crowd" {
 			continue
 		}

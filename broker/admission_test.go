@@ -109,7 +109,7 @@ func TestRequirementsOfTheTaskDefinition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				d, ok := registered(t, filepath.Join("..", "examples", "admit", "admitted", "web.json"))
 				if !ok {
 					t.Fatal("the example is no task definition")
@@ -155,7 +155,7 @@ func TestRevisionWithValuesOfTheWrongTypeGetsTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				read, err := taskdef.Parse(fmt.Appendf(nil, text, revisionOf, tt.image, ""))
 				if _, invalid := errors.AsType[*taskdef.InvalidError](err); !invalid {
 					t.Fatalf("error %v, want values of the wrong type", err)

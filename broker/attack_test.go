@@ -19,7 +19,7 @@ import (
 )
 
 // lines returns the lines of the audit log. A text that is not JSON on one line fails the test.
-func (w *world) lines() (all []line) {
+func (w *fixture) lines() (all []line) {
 	w.t.Helper()
 	for text := range strings.Lines(w.audit.String()) {
 		var l line
@@ -35,7 +35,7 @@ func (w *world) lines() (all []line) {
 // which is revoked, and an alarm.
 func TestRacesOfRedemptionGiveOneTokenAtMost(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		races := testkit.Share(300)
 		for n := range races {
 			c := w.task(1)
@@ -43,12 +43,12 @@ func TestRacesOfRedemptionGiveOneTokenAtMost(t *testing.T) {
 			w.ecs.change(c.arn, func(t *types.Task) { *t = *runningTask(c.arn, c.ip) })
 			w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusServiceUnavailable })
 			id := accepted(t, c.ask())
-			pass(time.Second)
+			advance(time.Second)
 			redeemed := race(c, id)
 			if redeemed > 1 {
 				t.Errorf("race %d: %d tokens", n, redeemed)
 			}
-			pass(time.Second)
+			advance(time.Second)
 			if alive := w.backend.alive(c.arn); len(alive) != 0 {
 				t.Errorf("race %d: tokens %v", n, alive)
 			}
@@ -98,17 +98,17 @@ func forged(t *testing.T, arn string, port int) []byte {
 // listens hold a task up for no longer than one of its own requests takes.
 func TestForgedRequestsDoNotLockATaskOut(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		attacks := testkit.Share(120)
 		for range attacks {
 			w.call(http.MethodPost, "/v1/token", "10.99.0.1", forged(t, c.arn, 9999))
-			pass(5 * time.Second)
+			advance(5 * time.Second)
 		}
 		w.call(http.MethodPost, "/v1/token", "10.99.0.1", forged(t, c.arn, 9999))
-		pass(time.Second)
+		advance(time.Second)
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		if s := w.state(id); s.State != "active" || c.held() == "" {
 			t.Errorf("after %d forged requests: %+v", attacks, s)
 		}
@@ -118,15 +118,15 @@ func TestForgedRequestsDoNotLockATaskOut(t *testing.T) {
 // A request whose address is not known takes the place of none that comes from the task.
 func TestForgedRequestReplacesNone(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", nil)
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", forged(t, c.arn, 8080)),
 			http.StatusTooManyRequests, "in_progress")
 		w.listen("10.0.1.1:8080", c.pushed)
-		pass(10 * time.Second)
+		advance(10 * time.Second)
 		if s := w.state(id); s.State != "active" {
 			t.Errorf("%+v", s)
 		}
@@ -139,37 +139,37 @@ func TestStrangersLearnNothingFromRefusals(t *testing.T) {
 	awsText := fmt.Errorf("AccessDeniedException: User: arn:aws:sts::123456789012:assumed-role/broker-role/s-1 is not " +
 		"authorized")
 	for name, tt := range map[string]struct {
-		change func(*world, *types.Task)
+		change func(*fixture, *types.Task)
 		want   string // status and code for strangers
 		logged string
 		own    string // what the task itself learns, if it can be told from a stranger
 	}{
 		"group": {
-			func(w *world, task *types.Task) {
+			func(w *fixture, task *types.Task) {
 				w.broker.opt.Rules.Groups, task.Group = []string{"service:web"}, aws.String("service:payroll-batch")
 			},
 			"401 address", "not come from", `tokens are not for task group \"service:payroll-batch\"`,
 		},
 		"status": {
-			func(_ *world, task *types.Task) { task.LastStatus = aws.String("STOPPED") },
+			func(_ *fixture, task *types.Task) { task.LastStatus = aws.String("STOPPED") },
 			"401 address", "not come from", "the task's status is STOPPED",
 		},
 		"network mode": {
-			func(_ *world, task *types.Task) { task.Attachments = nil },
+			func(_ *fixture, task *types.Task) { task.Attachments = nil },
 			"401 address", "0 network interfaces", "network mode awsvpc",
 		},
 		"address": {
-			func(w *world, _ *types.Task) { w.broker.opt.Rules.Networks = w.broker.opt.Rules.Networks[:0] },
+			func(w *fixture, _ *types.Task) { w.broker.opt.Rules.Networks = w.broker.opt.Rules.Networks[:0] },
 			"401 address", "not in the permitted networks", "not in the permitted networks",
 		},
 		"fault of AWS": {
-			func(w *world, _ *types.Task) { w.ecs.fault = func() error { return awsText } },
+			func(w *fixture, _ *types.Task) { w.ecs.fault = func() error { return awsText } },
 			"502 ecs", "broker-role", "the log of the broker has the cause",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				c := w.task(1)
 				task := runningTask(c.arn, c.ip)
 				tt.change(w, task)
@@ -198,7 +198,7 @@ func TestStrangersLearnNothingFromRefusals(t *testing.T) {
 // The state of a request is for its task.
 func TestStrangersCannotReadTheStateOfARequest(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		id := accepted(t, w.task(1).ask())
 		wantRefused(t, w.call(http.MethodGet, "/v1/token/"+id, elsewhere, nil), http.StatusNotFound, "unknown_request")
 	})
@@ -215,7 +215,7 @@ var evil = []string{
 // No text of a stranger forges a line, or is longer than a bound in the logs.
 func TestTextsOfStrangersAreCutInTheLogs(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		w.task(1)
 		from := func(i int) string { return fmt.Sprintf("10.0.7.%d", i) }
 		for i, text := range evil {
@@ -271,7 +271,7 @@ func escaped(text string) string {
 }
 
 // flood sends requests in the name of unknown tasks from 20 addresses, 4,000 a second.
-func (w *world) flood(t *testing.T, seconds int) (sent int) {
+func (w *fixture) flood(t *testing.T, seconds int) (sent int) {
 	var sending sync.WaitGroup
 	bodies := make([][]byte, 20)
 	for i := range bodies {
@@ -295,19 +295,19 @@ func (w *world) flood(t *testing.T, seconds int) (sent int) {
 // During a flood a task has its token within seconds, and the logs grow by a bound.
 func TestFloodOfStrangersHoldsBackNoTask(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		seconds := testkit.Share(12)
 		go func() {
 			<-time.After(time.Second)
 			c := w.task(1)
 			accepted(t, c.ask())
-			pass(3 * time.Second)
+			advance(3 * time.Second)
 			if c.held() == "" {
 				t.Error("no token after 3 s of a flood")
 			}
 		}()
 		sent := w.flood(t, seconds)
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		lines := w.lines()
 		if most := strangerBurst + strangerRate*(seconds+5) + 10; len(lines) > most {
 			t.Errorf("%d audit lines after %d requests of strangers, want %d at most", len(lines), sent, most)
@@ -328,12 +328,12 @@ func TestFloodOfStrangersHoldsBackNoTask(t *testing.T) {
 // One task cannot fill the logs with requests that are refused.
 func TestRefusalsOfOneTaskAreBoundedInTheLogs(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.ecs.change(c.arn, func(t *types.Task) { t.Group = aws.String("service:other") })
 		for range 300 {
 			c.ask()
-			pass(200 * time.Millisecond)
+			advance(200 * time.Millisecond)
 		}
 		if got, most := len(w.lines()), refusalBurst+7; got > most {
 			t.Errorf("%d lines in a minute, want %d at most", got, most)
@@ -344,7 +344,7 @@ func TestRefusalsOfOneTaskAreBoundedInTheLogs(t *testing.T) {
 // IPv6 addresses of one network are one host's, and zones are no addresses.
 func TestAddressesOfOneHostShareALimit(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		codes := map[int]int{}
 		for i := range 40 {
 			r := httptest.NewRequest(http.MethodPost, "/v1/token", nil)
@@ -365,13 +365,13 @@ func TestAddressesOfOneHostShareALimit(t *testing.T) {
 // A thief that presents a token again and again is one alarm.
 func TestPresentedTokenIsOneAlarm(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		for range 20 {
 			wantRefused(t, c.giveBack(elsewhere, c.held()), http.StatusUnauthorized, "address")
-			pass(time.Second)
+			advance(time.Second)
 		}
 		if alarms := w.alarms(); len(alarms) != 1 {
 			t.Errorf("%d alarms", len(alarms))

@@ -27,10 +27,10 @@ func (d *disk) Write(p []byte) (int, error) {
 func TestNoTokensWithoutTheAuditLog(t *testing.T) {
 	t.Parallel()
 	d := &disk{}
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		d.full = true
 		held := c.held()
 		if r := c.giveBack(c.ip, held); r.Code != http.StatusOK {
@@ -62,7 +62,7 @@ func TestNoTokensWithoutTheAuditLog(t *testing.T) {
 func TestHandleWaitsForTheAuditLog(t *testing.T) {
 	t.Parallel()
 	d := &disk{}
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		pushes := 0
 		w.listen("10.0.1.1:8080", func(r *http.Request) int {
@@ -75,7 +75,7 @@ func TestHandleWaitsForTheAuditLog(t *testing.T) {
 			return status
 		})
 		id := accepted(t, c.ask())
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		if s := w.state(id); s.State != "active" || s.Attempts != 2 || len(w.backend.made) != 1 {
 			t.Errorf("%+v, %d tokens", s, len(w.backend.made))
 		}

@@ -21,7 +21,7 @@ import (
 
 // client is a task that asks, listens and redeems.
 type client struct {
-	*world
+	*fixture
 	arn, ip string
 	port    int
 	key     receiver.Key
@@ -34,8 +34,8 @@ type client struct {
 }
 
 // task adds a running task with a receiver.
-func (w *world) task(n int) *client {
-	c := &client{world: w, arn: taskARN(n), ip: fmt.Sprintf("10.0.1.%d", n), port: 8080}
+func (w *fixture) task(n int) *client {
+	c := &client{fixture: w, arn: taskARN(n), ip: fmt.Sprintf("10.0.1.%d", n), port: 8080}
 	w.ecs.change(c.arn, func(t *types.Task) { *t = *runningTask(c.arn, c.ip) })
 	w.listen(fmt.Sprintf("%s:%d", c.ip, c.port), c.pushed)
 	return c
@@ -176,7 +176,7 @@ func wantRefused(t *testing.T, r *httptest.ResponseRecorder, status int, code st
 }
 
 // state returns the status of a request, as its task reads it.
-func (w *world) state(id string) receiver.Status {
+func (w *fixture) state(id string) receiver.Status {
 	w.t.Helper()
 	address := elsewhere
 	if r := w.broker.leadership.Load().table.request(id); r != nil {
@@ -190,7 +190,7 @@ func (w *world) state(id string) receiver.Status {
 }
 
 // decisions returns the phases of a request in the audit log.
-func (w *world) decisions(id string) string {
+func (w *fixture) decisions(id string) string {
 	var all []string
 	for text := range strings.Lines(w.audit.String()) {
 		var l line
@@ -209,7 +209,7 @@ func (w *world) decisions(id string) string {
 }
 
 // wantNoSecrets checks the logs.
-func (w *world) wantNoSecrets() {
+func (w *fixture) wantNoSecrets() {
 	w.t.Helper()
 	logs := w.audit.String() + w.log.String()
 	w.backend.mu.Lock()
@@ -221,11 +221,11 @@ func (w *world) wantNoSecrets() {
 	}
 }
 
-// in runs a test with a world in a bubble.
-func in(t *testing.T, test func(t *testing.T, w *world), change ...func(*Options)) {
+// in runs a test with a fixture in a bubble.
+func in(t *testing.T, test func(t *testing.T, w *fixture), change ...func(*Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, change...)
+		w := newFixture(t, change...)
 		synctest.Wait()
 		test(t, w)
 		w.stop()
@@ -235,18 +235,18 @@ func in(t *testing.T, test func(t *testing.T, w *world), change ...func(*Options
 
 // inBoth runs a test with a backend that makes the token at the redemption, and with one
 // that makes it before, as Vault.
-func inBoth(t *testing.T, test func(t *testing.T, w *world)) {
+func inBoth(t *testing.T, test func(t *testing.T, w *fixture)) {
 	t.Helper()
 	for _, wraps := range []bool{false, true} {
-		in(t, func(t *testing.T, w *world) {
+		in(t, func(t *testing.T, w *fixture) {
 			w.backend.wraps = wraps
 			test(t, w)
 		})
 	}
 }
 
-// pass lets virtual time go by.
-func pass(d time.Duration) {
+// advance lets virtual time go by.
+func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }

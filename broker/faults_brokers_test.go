@@ -78,7 +78,7 @@ func (s *schedule) serving(host string) *brokerProcess {
 func (p *brokerProcess) step() error {
 	c, steps := p.s.chance, 400/(len(p.s.brokers)*len(p.s.brokers))
 	if !p.dead.Load() && c.open() && c.n(steps) == 0 {
-		if len(p.s.brokers) == 1 || c.n(2) == 0 || !p.s.lock.pass(p, nil) {
+		if len(p.s.brokers) == 1 || c.n(2) == 0 || !p.s.lock.handOver(p, nil) {
 			p.dead.Store(true)
 			go p.kill()
 		}
@@ -96,8 +96,8 @@ type lock struct {
 	changed chan struct{} // closed by the next change
 }
 
-// pass gives the lock from a holder to another one, or returns false if it has another one.
-func (l *lock) pass(from, to *brokerProcess) bool {
+// handOver gives the lock from a holder to another one, or returns false if it has another one.
+func (l *lock) handOver(from, to *brokerProcess) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.holder != from {
@@ -124,7 +124,7 @@ func (l *lock) heldBy(p *brokerProcess) bool {
 // Lead implements Elector.
 func (p *brokerProcess) Lead(ctx context.Context, standby func(string) error, lead func(context.Context) error) error {
 	l := &p.s.lock
-	for !l.pass(nil, p) {
+	for !l.handOver(nil, p) {
 		holder, changed := l.state()
 		if holder == nil {
 			continue
@@ -138,7 +138,7 @@ func (p *brokerProcess) Lead(ctx context.Context, standby func(string) error, le
 			return ctx.Err()
 		}
 	}
-	defer l.pass(p, nil)
+	defer l.handOver(p, nil)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {

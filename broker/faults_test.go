@@ -76,7 +76,7 @@ const (
 
 // schedule is one run.
 type schedule struct {
-	*world
+	*fixture
 	t      *testing.T
 	seed   uint64
 	chance *chance
@@ -119,7 +119,7 @@ func playFaults(t *testing.T, seed uint64, brokers int) int {
 			long: seed%4 == 3,
 			skew: []time.Duration{0, 5 * time.Minute, -5 * time.Minute}[seed/3%3],
 		}
-		s.world = idleWorld(t, s.prepare)
+		s.fixture = idleWorld(t, s.prepare)
 		s.revokes = s.revoker()
 		s.brokers = make([]*brokerProcess, brokers)
 		for place := range s.brokers {

@@ -20,7 +20,7 @@ import (
 func fuzzed(t *testing.T, send func(c *client) *httptest.ResponseRecorder) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, unsealed)
+		w := newFixture(t, unsealed)
 		synctest.Wait()
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", nil)
@@ -138,8 +138,8 @@ func FuzzRecord(f *testing.F) {
 			if _, err := store.Save(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
-			w := newWorld(t, func(o *Options) { o.Store = store })
-			pass(3 * sweepInterval)
+			w := newFixture(t, func(o *Options) { o.Store = store })
+			advance(3 * sweepInterval)
 			if len(r.Tokens) == 0 {
 				c := w.task(1)
 				accepted(t, c.ask())

@@ -13,13 +13,13 @@ import (
 
 // hangingTasks adds tasks that ask at once, and whose callback port accepts connections and never
 // answers.
-func (w *world) hangingTasks(t *testing.T, n int) {
+func (w *fixture) hangingTasks(t *testing.T, n int) {
 	t.Helper()
 	var asking sync.WaitGroup
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
 	for i := range n {
-		c := &client{world: w, arn: taskARN(10_000 + i), ip: fmt.Sprintf("10.1.%d.%d", i/250, i%250+1), port: 8080}
+		c := &client{fixture: w, arn: taskARN(10_000 + i), ip: fmt.Sprintf("10.1.%d.%d", i/250, i%250+1), port: 8080}
 		w.ecs.change(c.arn, func(t *types.Task) { *t = *runningTask(c.arn, c.ip) })
 		w.listen(c.ip+":8080", func(*http.Request) int { <-end; return 0 })
 		body := c.request()
@@ -36,14 +36,14 @@ func (w *world) hangingTasks(t *testing.T, n int) {
 func TestHangingTasksHoldBackNoOther(t *testing.T) {
 	t.Parallel()
 	const hanging = 1000
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		w.hangingTasks(t, hanging)
 		for i, pause := range []time.Duration{0, 3 * time.Second, 10 * time.Second, 40 * time.Second} {
-			pass(pause)
+			advance(pause)
 			c, asked := w.task(i+1), time.Now()
 			accepted(t, c.ask())
 			for c.held() == "" && time.Since(asked) < time.Minute {
-				pass(100 * time.Millisecond)
+				advance(100 * time.Millisecond)
 			}
 			took := time.Since(asked)
 			t.Logf("%d tasks hang: a token after %s", hanging, took)
@@ -57,14 +57,14 @@ func TestHangingTasksHoldBackNoOther(t *testing.T) {
 // A task that is slow at first gets its token by the next push.
 func TestSlowTaskGetsItsTokenByALaterPush(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(r *http.Request) int {
 			<-time.After(promptLimit + time.Second)
 			return c.pushed(r)
 		})
 		id := accepted(t, c.ask())
-		pass(10 * time.Second)
+		advance(10 * time.Second)
 		if s := w.state(id); s.State != "active" || c.held() == "" {
 			t.Errorf("%+v", s)
 		}
@@ -74,11 +74,11 @@ func TestSlowTaskGetsItsTokenByALaterPush(t *testing.T) {
 // A task that redeems its handle has the time that this takes.
 func TestPushOfARedemptionIsNotGivenUp(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.backend.delay = 3 * promptLimit
 		id := accepted(t, c.ask())
-		pass(4 * promptLimit)
+		advance(4 * promptLimit)
 		if s := w.state(id); s.State != "active" || s.Attempts != 1 {
 			t.Errorf("%+v", s)
 		}
@@ -88,11 +88,11 @@ func TestPushOfARedemptionIsNotGivenUp(t *testing.T) {
 // A task whose handle is being exchanged gets that token.
 func TestOneRequestOfATaskAtATime(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.backend.delay = 5 * time.Second
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		key, nonce := c.key, c.nonce
 		r := c.ask()
 		wantRefused(t, r, http.StatusTooManyRequests, "in_progress")
@@ -100,7 +100,7 @@ func TestOneRequestOfATaskAtATime(t *testing.T) {
 			t.Errorf("Retry-After %q", got)
 		}
 		c.key, c.nonce = key, nonce
-		pass(10 * time.Second)
+		advance(10 * time.Second)
 		if s := w.state(id); s.State != "active" {
 			t.Errorf("%+v", s)
 		}
@@ -110,14 +110,14 @@ func TestOneRequestOfATaskAtATime(t *testing.T) {
 // A task that has not answered the push of its request has lost its key: it was restarted.
 func TestRequestOfTheTaskReplacesOneThatWasNotAnswered(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, w *world) {
+	inBoth(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", nil)
 		first := accepted(t, c.ask())
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		w.listen("10.0.1.1:8080", c.pushed)
 		second := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		if s := w.state(first); s.State != "revoked" {
 			t.Errorf("first request: %+v", s)
 		}

@@ -19,11 +19,11 @@ import (
 
 func TestRedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(*http.Request) int { return http.StatusTemporaryRedirect })
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		if s := w.state(id); s.State != "failed" || s.Attempts != 1 || s.Reason != "the push was answered with 307" {
 			t.Errorf("%+v", s)
 		}
@@ -32,11 +32,11 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 
 func TestLostAnswerToThePushCountsAsDelivery(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.pushed(r); return 0 })
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		if s := w.state(id); s.State != "active" || s.Attempts != 1 || c.held() == "" {
 			t.Errorf("%+v, token %q", s, c.held())
 		}
@@ -45,11 +45,11 @@ func TestLostAnswerToThePushCountsAsDelivery(t *testing.T) {
 
 func TestTokenThatWasNotStoredIsRevoked(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.pushed(r); return http.StatusBadGateway })
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		if s := w.state(id); s.State != "failed" || len(w.backend.alive(c.arn)) != 0 {
 			t.Errorf("%+v, tokens %v", s, w.backend.alive(c.arn))
 		}
@@ -60,7 +60,7 @@ func TestTokenThatWasNotStoredIsRevoked(t *testing.T) {
 // answer to the latter is no statement about the token.
 func TestTokenOfAReplayedPushStays(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		var redemptions []int
 		w.listen("10.0.1.1:8080", func(r *http.Request) int {
@@ -75,7 +75,7 @@ func TestTokenOfAReplayedPushStays(t *testing.T) {
 			return http.StatusServiceUnavailable
 		})
 		id := accepted(t, c.ask())
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		if !slices.Equal(redemptions, []int{http.StatusServiceUnavailable, http.StatusOK}) {
 			t.Fatalf("redemptions were answered %v", redemptions)
 		}
@@ -88,7 +88,7 @@ func TestTokenOfAReplayedPushStays(t *testing.T) {
 
 func TestOutageAtRedemptionIsRetried(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		failures := 3
 		w.backend.fault = func(op string) error {
@@ -99,7 +99,7 @@ func TestOutageAtRedemptionIsRetried(t *testing.T) {
 			return nil
 		}
 		id := accepted(t, c.ask())
-		pass(10 * time.Second)
+		advance(10 * time.Second)
 		if s := w.state(id); s.State != "active" || s.Attempts != 4 {
 			t.Errorf("%+v", s)
 		}
@@ -108,7 +108,7 @@ func TestOutageAtRedemptionIsRetried(t *testing.T) {
 
 func TestRefusedRedemptionFails(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.backend.fault = func(op string) error {
 			if op == "redeem" {
@@ -117,7 +117,7 @@ func TestRefusedRedemptionFails(t *testing.T) {
 			return nil
 		}
 		id := accepted(t, c.ask())
-		pass(10 * time.Second)
+		advance(10 * time.Second)
 		if s := w.state(id); s.State != "failed" || s.Attempts != 1 {
 			t.Errorf("%+v", s)
 		}
@@ -133,19 +133,19 @@ func TestUnprovenRotationKeepsBothTokens(t *testing.T) {
 		for _, stored := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, stored %v", name, stored), func(t *testing.T) {
 				t.Parallel()
-				in(t, func(t *testing.T, w *world) {
+				in(t, func(t *testing.T, w *fixture) {
 					c := w.task(1)
 					accepted(t, c.ask())
-					pass(time.Second)
+					advance(time.Second)
 					first := c.held()
 					w.listen("10.0.1.1:8080", func(r *http.Request) int { c.pushed(r); return answer })
 					id := accepted(t, c.rotate())
-					pass(time.Minute)
+					advance(time.Minute)
 					if s := w.state(id); s.State != "active" || len(w.backend.alive(c.arn)) != 2 {
 						t.Fatalf("%+v, tokens %v", s, w.backend.alive(c.arn))
 					}
 					w.restart()
-					pass(time.Minute)
+					advance(time.Minute)
 					if len(w.backend.alive(c.arn)) != 2 {
 						t.Fatalf("after a restart: %v", w.backend.alive(c.arn))
 					}
@@ -154,7 +154,7 @@ func TestUnprovenRotationKeepsBothTokens(t *testing.T) {
 					}
 					w.listen("10.0.1.1:8080", c.pushed)
 					accepted(t, c.rotate())
-					pass(time.Minute)
+					advance(time.Minute)
 					if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) ||
 						c.held() != "secret-of-accessor-3" {
 						t.Errorf("%v live, the task has %s", alive, c.held())
@@ -169,10 +169,10 @@ func TestUnprovenRotationKeepsBothTokens(t *testing.T) {
 // pushes, and keeps its token.
 func TestRedemptionAfterTheTaskHasGivenUpIsRevoked(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		first := c.held()
 		w.listen("10.0.1.1:8080", func(r *http.Request) int {
 			p, _ := c.open(r)
@@ -184,7 +184,7 @@ func TestRedemptionAfterTheTaskHasGivenUpIsRevoked(t *testing.T) {
 		})
 		w.backend.delay = 8 * time.Second
 		id := accepted(t, c.rotate())
-		pass(time.Minute)
+		advance(time.Minute)
 		if s := w.state(id); s.State != "failed" || !slices.Equal(w.backend.alive(c.arn), []string{first}) {
 			t.Errorf("%+v, tokens %v, want %s", s, w.backend.alive(c.arn), first)
 		}
@@ -194,17 +194,17 @@ func TestRedemptionAfterTheTaskHasGivenUpIsRevoked(t *testing.T) {
 // A holder that cannot revoke its token has the broker do it.
 func TestHolderRevokesItsToken(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		wantRefused(t, c.call(http.MethodPost, "/v1/revoke", c.ip, nil), http.StatusUnauthorized, "no_bearer")
 		wantRefused(t, c.giveBack(c.ip, "x"), http.StatusUnauthorized, "unknown_token")
 		wantRefused(t, c.giveBack(elsewhere, c.held()), http.StatusUnauthorized, "address")
 		if r := c.giveBack(c.ip, c.held()); r.Code != http.StatusOK || r.Body.String() != `{"revoked":true}` {
 			t.Errorf("%d %s", r.Code, r.Body)
 		}
-		pass(time.Second)
+		advance(time.Second)
 		if s := w.state(id); s.State != "revoked" || len(w.backend.alive(c.arn)) != 0 {
 			t.Errorf("%+v, tokens %v", s, w.backend.alive(c.arn))
 		}
@@ -220,20 +220,20 @@ func (c *client) giveBack(from, bearer string) *httptest.ResponseRecorder {
 // A holder may give a replaced token back before the overlap ends.
 func TestReplacedTokenIsRevokedOnRequest(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		first := c.held()
 		accepted(t, c.rotate())
-		pass(time.Second)
+		advance(time.Second)
 		if alive := w.backend.alive(c.arn); len(alive) != 2 {
 			t.Fatalf("during the overlap %v", alive)
 		}
 		if r := c.giveBack(c.ip, first); r.Code != http.StatusOK {
 			t.Errorf("%d %s", r.Code, r.Body)
 		}
-		pass(time.Second)
+		advance(time.Second)
 		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) || c.held() == first {
 			t.Errorf("%v live, the task has %s", alive, c.held())
 		}
@@ -243,10 +243,10 @@ func TestReplacedTokenIsRevokedOnRequest(t *testing.T) {
 // The broker confirms a revocation when the token is gone. Until then the holder asks again.
 func TestRevocationIsConfirmedWhenItIsDone(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		down := true
 		w.backend.fault = func(op string) error {
 			if down && op == "revoke" {
@@ -270,7 +270,7 @@ func TestRevocationIsConfirmedWhenItIsDone(t *testing.T) {
 		if alive := w.backend.alive(c.arn); len(alive) != 0 {
 			t.Errorf("tokens %v after the confirmation", alive)
 		}
-		pass(time.Minute)
+		advance(time.Minute)
 		if s := w.state(id); s.State != "revoked" || len(w.backend.revoked) != 1 {
 			t.Errorf("%+v, revocations %v", s, w.backend.revoked)
 		}
@@ -280,12 +280,12 @@ func TestRevocationIsConfirmedWhenItIsDone(t *testing.T) {
 // A token of an earlier leadership has no request whose transition would be in the audit log.
 func TestRevocationOfAnEarlierTermIsAudited(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		w.restart()
-		pass(time.Second)
+		advance(time.Second)
 		wantRefused(t, c.giveBack(elsewhere, c.held()), http.StatusUnauthorized, "address")
 		if r := c.giveBack(c.ip, c.held()); r.Code != http.StatusOK {
 			t.Errorf("%d %s", r.Code, r.Body)
@@ -317,16 +317,16 @@ func TestRevocationOfAnEarlierTermIsAudited(t *testing.T) {
 // A token that may never have arrived is no token that a restarted container has lost.
 func TestLostAnswersAreNoRestartsOfTheTask(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.pushed(r); c.lose(); return 0 })
 		for range maxRegrants + 2 {
 			accepted(t, c.ask())
-			pass(5 * time.Second)
+			advance(5 * time.Second)
 		}
 		w.listen("10.0.1.1:8080", c.pushed)
 		accepted(t, c.ask())
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) {
 			t.Errorf("%v live, the task has %s", alive, c.held())
 		}

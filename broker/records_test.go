@@ -51,7 +51,7 @@ func TestLostAnswerOfAWriteDoesNotEndTheTerm(t *testing.T) {
 		for name, store := range map[string]*unreliable{"landed": {lose: lost}, "late": {delay: lost}} {
 			t.Run(fmt.Sprintf("%s, write %d", name, n+1), func(t *testing.T) {
 				t.Parallel()
-				in(t, func(t *testing.T, w *world) {
+				in(t, func(t *testing.T, w *fixture) {
 					c, lead := w.task(1), w.broker.leadership.Load()
 					for range 3 {
 						first := c.held()
@@ -61,13 +61,13 @@ func TestLostAnswerOfAWriteDoesNotEndTheTerm(t *testing.T) {
 							} else {
 								accepted(t, c.rotate())
 							}
-							pass(30 * time.Second)
+							advance(30 * time.Second)
 						}
 						if c.held() == first {
 							t.Fatal("no token")
 						}
 					}
-					pass(time.Minute)
+					advance(time.Minute)
 					if w.broker.leadership.Load() != lead {
 						t.Error("the leadership ended")
 					}
@@ -88,10 +88,10 @@ func TestLostAnswerOfAWriteDoesNotEndTheTerm(t *testing.T) {
 func TestWriteOfAnotherBrokerAfterALostAnswerEndsTheTerm(t *testing.T) {
 	t.Parallel()
 	store := &unreliable{lose: func(write int) bool { return write == 3 }}
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c, lead := w.task(1), w.broker.leadership.Load()
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		accepted(t, c.rotate()) // whose first write has no answer
 		synctest.Wait()
 		r, err := store.MemoryStore.Read(t.Context(), c.arn)
@@ -102,7 +102,7 @@ func TestWriteOfAnotherBrokerAfterALostAnswerEndsTheTerm(t *testing.T) {
 		if _, err := store.MemoryStore.Save(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		pass(time.Minute)
+		advance(time.Minute)
 		if w.broker.leadership.Load() == lead {
 			t.Error("the leadership goes on")
 		}
@@ -132,29 +132,29 @@ func TestTokenIsKnownToABrokerWhoseClockIsAhead(t *testing.T) {
 	for name, then := range map[string]func(*testing.T, *client) (live []string){
 		"rotation": func(t *testing.T, c *client) []string {
 			accepted(t, c.rotate())
-			pass(overlap + 2*time.Second)
+			advance(overlap + 2*time.Second)
 			return []string{"secret-of-accessor-2"}
 		},
 		"end of the task": func(_ *testing.T, c *client) []string {
 			c.ecs.mu.Lock()
 			delete(c.ecs.tasks, c.arn)
 			c.ecs.mu.Unlock()
-			pass(2*sweepInterval + 5*time.Second)
+			advance(2*sweepInterval + 5*time.Second)
 			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := &ahead{}
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				w.ecs.labels[ttlLabel] = "10m"
 				c := w.task(1)
 				accepted(t, c.ask())
-				pass(time.Second)
+				advance(time.Second)
 				w.stop()
 				store.by = 12 * time.Minute
 				w.start()
-				pass(sweepInterval + time.Second)
+				advance(sweepInterval + time.Second)
 				want := then(t, c)
 				if alive := w.backend.alive(c.arn); !slices.Equal(alive, want) {
 					t.Errorf("%v live, want %v", alive, want)
@@ -169,12 +169,12 @@ func TestTokenIsKnownToABrokerWhoseClockIsAhead(t *testing.T) {
 func TestEndedTokensAreNotRevoked(t *testing.T) {
 	t.Parallel()
 	holder := &holderBackend{known: map[string]string{}}
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		w.ecs.labels[ttlLabel] = "1m"
 		c := w.task(1)
 		for range maxRegrants + 2 {
 			accepted(t, c.ask())
-			pass(2 * time.Minute)
+			advance(2 * time.Minute)
 			if c.held() == "" {
 				t.Fatal("no token")
 			}
@@ -183,14 +183,14 @@ func TestEndedTokensAreNotRevoked(t *testing.T) {
 		}
 		for range 2 { // the second one is in place of a token that lives
 			accepted(t, c.ask())
-			pass(time.Second)
+			advance(time.Second)
 			c.lose()
 		}
 		holder.forget()
 		if log := w.audit.String(); strings.Contains(log, `"alarm"`) {
 			t.Errorf("audit log\n%s", log)
 		}
-		pass(clockGrace + 2*sweepInterval)
+		advance(clockGrace + 2*sweepInterval)
 		if all, _ := w.options.Store.Load(t.Context()); len(all) != 0 {
 			t.Errorf("records %+v", all)
 		}
@@ -224,7 +224,7 @@ func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w := newWorld(t, func(o *Options) { o.Store = memory })
+		w := newFixture(t, func(o *Options) { o.Store = memory })
 		defer w.stop()
 		c := w.task(1)
 		testkit.Eventually(t, "the broker leads", func() bool { return w.broker.leadership.Load() != nil })
@@ -249,11 +249,11 @@ func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
 // token, which no other broker could revoke with consul-login.
 func TestStopWaitsForARedemption(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.backend.delay = 3 * time.Second
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		w.stop()
 		if len(w.backend.made) != 1 || len(w.backend.tokens) != 0 {
 			t.Errorf("made %v, live %v at the end", w.backend.made, w.backend.tokens)
@@ -269,7 +269,7 @@ func TestStopWaitsForARedemption(t *testing.T) {
 func TestOutageAfterARedemptionRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	store := &unreliable{lose: func(write int) bool { return write == 2 }}
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c, over := w.task(1), time.Time{}
 		w.backend.created = func(backend.Request) { over = time.Now().Add(10 * time.Second) }
 		w.backend.fault = func(op string) error {
@@ -279,7 +279,7 @@ func TestOutageAfterARedemptionRaisesNoAlarm(t *testing.T) {
 			return nil
 		}
 		accepted(t, c.ask())
-		pass(time.Minute)
+		advance(time.Minute)
 		if alarms := w.alarms(); len(alarms) > 0 || len(w.backend.made) == 0 || len(w.backend.tokens) > 0 {
 			t.Errorf("made %v, live %v, alarms %+v", w.backend.made, w.backend.tokens, alarms)
 		}
@@ -289,7 +289,7 @@ func TestOutageAfterARedemptionRaisesNoAlarm(t *testing.T) {
 // Of several brokers the one that leads counts the tokens.
 func TestTokensAreCountedWhileLeading(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		count := func() string {
 			_, after, _ := strings.Cut(w.call(http.MethodGet, "/metrics", "10.9.9.9", nil).Body.String(),
 				"\nconsul_ecs_token_broker_tokens ")
@@ -297,7 +297,7 @@ func TestTokensAreCountedWhileLeading(t *testing.T) {
 			return value
 		}
 		accepted(t, w.task(1).ask())
-		pass(sweepInterval + time.Second)
+		advance(sweepInterval + time.Second)
 		leading := count()
 		w.stop()
 		if after := count(); leading != "1" || after != "0" {

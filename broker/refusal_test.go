@@ -23,7 +23,7 @@ func noPrivilege() error {
 }
 
 // alarms returns the lines of the audit log that are alarms.
-func (w *world) alarms() (all []line) {
+func (w *fixture) alarms() (all []line) {
 	for text := range strings.Lines(w.audit.String()) {
 		var l line
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
@@ -37,7 +37,7 @@ func (w *world) alarms() (all []line) {
 }
 
 // failing lets operations of the backend fail permanently.
-func (w *world) failing(operations ...string) {
+func (w *fixture) failing(operations ...string) {
 	w.backend.mu.Lock()
 	defer w.backend.mu.Unlock()
 	w.backend.fault = func(op string) error {
@@ -58,7 +58,7 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 	for _, operation := range []string{"issue", "redeem"} {
 		t.Run(operation, func(t *testing.T) {
 			t.Parallel()
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				w.failing(operation)
 				refused := func(n int) {
 					c := w.task(n)
@@ -80,7 +80,7 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 						return http.StatusBadGateway
 					})
 					id := accepted(t, c.ask())
-					pass(5 * time.Second)
+					advance(5 * time.Second)
 					if s := w.state(id); s.State != "failed" || s.Attempts != 1 || s.Reason != cause {
 						t.Errorf("%+v", s)
 					}
@@ -92,7 +92,7 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 					!strings.Contains(got[0].Reason, cause) {
 					t.Errorf("alarms %+v", got)
 				}
-				pass(alarmPause + 2*sweepInterval)
+				advance(alarmPause + 2*sweepInterval)
 				for n := range 3 {
 					refused(n + 11)
 				}
@@ -107,10 +107,10 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 // A token that the broker cannot revoke is one alarm, and its holder learns that and why.
 func TestFailedRevocationRaisesOneAlarm(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		end := c.token.Expires.UTC().Format(time.RFC3339)
 		w.failing("revoke")
 		for range 2 {
@@ -124,10 +124,10 @@ func TestFailedRevocationRaisesOneAlarm(t *testing.T) {
 		}
 		c.lose()
 		accepted(t, c.ask())
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		c.lose()
 		accepted(t, c.ask()) // which cannot revoke the second token either
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		alarms := w.alarms()
 		if len(alarms) != 2 {
 			t.Fatalf("alarms %+v", alarms)
@@ -156,7 +156,7 @@ func TestCeilingIsAnsweredByWhatWaitingChanges(t *testing.T) {
 	t.Parallel()
 	var failure error
 	compared := 0
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		for _, tt := range []struct {
 			failure error
@@ -175,7 +175,7 @@ func TestCeilingIsAnsweredByWhatWaitingChanges(t *testing.T) {
 			t.Errorf("alarms %+v", got)
 		}
 		for range 2 * taskBurst {
-			pass(time.Second)
+			advance(time.Second)
 			c.ask()
 		}
 		if compared != taskBurst {

@@ -17,10 +17,10 @@ import (
 
 func TestTaskGetsItsToken(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		if got, want := w.decisions(id), "verified wrapped pushing pushing accepted active"; got != want {
 			t.Errorf("decisions %q, want %q", got, want)
 		}
@@ -43,7 +43,7 @@ func TestTaskGetsItsToken(t *testing.T) {
 
 func TestUnknownTaskGetsNothing(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		delete(w.ecs.tasks, c.arn)
 		wantRefused(t, c.ask(), http.StatusNotFound, "unknown_task")
@@ -57,7 +57,7 @@ func TestUnknownTaskGetsNothing(t *testing.T) {
 
 func TestOriginalRequestRequiresNameAndNamespace(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		for _, query := range []string{"", "?name=a", "?namespace=shop"} {
 			wantRefused(t, c.call(http.MethodGet, "/token"+query, c.ip, nil), http.StatusBadRequest, "query")
@@ -67,7 +67,7 @@ func TestOriginalRequestRequiresNameAndNamespace(t *testing.T) {
 
 func TestOtherMethodsOfAnEndpointAreRefused(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		for _, tt := range []struct{ method, target, allow string }{
 			{http.MethodHead, "/token?name=" + c.arn + "&namespace=shop", "GET"}, {http.MethodPost, "/token", "GET"},
@@ -92,7 +92,7 @@ func unsealed(o *Options) { o.AllowUnsealed = true }
 // The push of the original form has its keys and no others: they are enough to redeem it.
 func TestOriginalRequestPushesUnsealedHandle(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		var pushed map[string]any
 		w.listen("10.0.1.1:8080", func(r *http.Request) int {
@@ -110,7 +110,7 @@ func TestOriginalRequestPushesUnsealedHandle(t *testing.T) {
 			return http.StatusOK
 		})
 		id := accepted(t, c.call(http.MethodGet, "/token?name="+c.arn[len(c.arn)-32:]+"&namespace=shop", c.ip, nil))
-		pass(time.Second)
+		advance(time.Second)
 		at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(pushed["creation_time"]))
 		if len(pushed) != 4 || pushed["ttl"] != 120.0 || pushed["wrapped_accessor"] != "accessor-1" || err != nil ||
 			time.Since(at) > time.Minute {
@@ -124,7 +124,7 @@ func TestOriginalRequestPushesUnsealedHandle(t *testing.T) {
 
 func TestUnsealedRequestIsRefusedUnlessAllowed(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		wantRefused(t, c.call(http.MethodGet, "/token?name="+c.arn+"&namespace=shop", c.ip, nil), http.StatusBadRequest,
 			"unsealed")
@@ -133,14 +133,14 @@ func TestUnsealedRequestIsRefusedUnlessAllowed(t *testing.T) {
 
 func TestHandleExpiresAfterTwoMinutes(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, w *world) {
+	inBoth(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(r *http.Request) int {
 			c.open(r)
 			return http.StatusServiceUnavailable
 		})
 		id := accepted(t, c.ask())
-		pass(121 * time.Second)
+		advance(121 * time.Second)
 		wantRefused(t, c.unwrap(id), http.StatusGone, "expired")
 		if s := w.state(id); s.State != "expired" || len(w.backend.alive(c.arn)) != 0 {
 			t.Errorf("status %+v, tokens %v", s, w.backend.alive(c.arn))
@@ -154,11 +154,11 @@ func TestHandleExpiresAfterTwoMinutes(t *testing.T) {
 // The answer goes to the caller, the push to the task.
 func TestPushIsSentToTheTask(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.99.0.1:8080", func(*http.Request) int { t.Error("pushed to the caller"); return http.StatusOK })
 		w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request())
-		pass(time.Second)
+		advance(time.Second)
 		if c.held() == "" {
 			t.Error("the task got no token")
 		}
@@ -167,7 +167,7 @@ func TestPushIsSentToTheTask(t *testing.T) {
 
 func TestRequestFromElsewhereIsRefused(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.2", c.request()), http.StatusUnauthorized,
 			"address")
@@ -193,15 +193,15 @@ func unnamed(o *Options) { o.AllowUnknownAddress = true }
 
 func TestAcceptedPushWithoutRedemptionAlarms(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, w *world) {
+	inBoth(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusOK })
 		id := accepted(t, c.ask())
-		pass(9 * time.Second)
+		advance(9 * time.Second)
 		if s := w.state(id); s.State != "accepted" {
 			t.Errorf("after 9 s: %+v", s)
 		}
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		if got, want := w.decisions(id), "verified wrapped pushing accepted revoked!"; got != want {
 			t.Errorf("decisions %q, want %q", got, want)
 		}
@@ -214,12 +214,12 @@ func TestAcceptedPushWithoutRedemptionAlarms(t *testing.T) {
 
 func TestTaskWithValidTokenKeepsIt(t *testing.T) {
 	t.Parallel()
-	inBoth(t, func(t *testing.T, w *world) {
+	inBoth(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		if s := w.state(id); s.State != "conflict" {
 			t.Errorf("second request: %+v", s)
 		}
@@ -236,12 +236,12 @@ func TestTaskWithValidTokenKeepsIt(t *testing.T) {
 
 func TestRestartedContainerGetsAnotherTokenThrice(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		for i := range 4 {
 			c.lose()
 			id := accepted(t, c.ask())
-			pass(2 * time.Minute)
+			advance(2 * time.Minute)
 			if s := w.state(id); s.State != "active" {
 				t.Errorf("token %d: %+v", i+1, s)
 			}
@@ -256,10 +256,10 @@ func TestRestartedContainerGetsAnotherTokenThrice(t *testing.T) {
 
 func TestEarlierTokenThatCannotBeRevokedBlocksAnother(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		c.lose()
 		down := true
 		w.backend.fault = func(op string) error {
@@ -269,14 +269,14 @@ func TestEarlierTokenThatCannotBeRevokedBlocksAnother(t *testing.T) {
 			return nil
 		}
 		id := accepted(t, c.ask())
-		pass(20 * time.Second)
+		advance(20 * time.Second)
 		if s := w.state(id); s.State != "pushing" || len(w.backend.alive(c.arn)) != 1 {
 			t.Errorf("%+v, tokens %v", s, w.backend.alive(c.arn))
 		}
 		w.backend.mu.Lock()
 		down = false
 		w.backend.mu.Unlock()
-		pass(20 * time.Second)
+		advance(20 * time.Second)
 		if alive := w.backend.alive(c.arn); len(alive) != 1 || alive[0] != c.held() {
 			t.Errorf("%v live, the task has %q", alive, c.held())
 		}
@@ -285,12 +285,12 @@ func TestEarlierTokenThatCannotBeRevokedBlocksAnother(t *testing.T) {
 
 func TestHandleUsedTwiceRevokesAndAlarms(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		wantRefused(t, c.unwrap(id), http.StatusGone, "used")
-		pass(time.Second)
+		advance(time.Second)
 		if s := w.state(id); s.State != "revoked" || len(w.backend.alive(c.arn)) != 0 {
 			t.Errorf("%+v, tokens %v", s, w.backend.alive(c.arn))
 		}
@@ -302,11 +302,11 @@ func TestHandleUsedTwiceRevokesAndAlarms(t *testing.T) {
 
 func TestStolenHandleIsWorthless(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusServiceUnavailable })
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		c.ip = "10.0.1.66"
 		wantRefused(t, c.unwrap(id), http.StatusUnauthorized, "address")
 		c.ip = "10.0.1.1"
@@ -319,13 +319,13 @@ func TestStolenHandleIsWorthless(t *testing.T) {
 
 func TestUnknownHandle(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		id := accepted(t, c.ask())
 		c.handle = receiver.NewHandle()
 		wantRefused(t, c.unwrap(id), http.StatusNotFound, "unknown_handle")
 		wantRefused(t, c.unwrap("none"), http.StatusNotFound, "unknown_handle")
-		pass(time.Second)
+		advance(time.Second)
 		if s := w.state(id); s.State != "active" {
 			t.Errorf("%+v", s)
 		}
@@ -334,7 +334,7 @@ func TestUnknownHandle(t *testing.T) {
 
 func TestReplayedRequestIsRefused(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		body := c.request()
 		accepted(t, c.call(http.MethodPost, "/v1/token", c.ip, body))
@@ -344,36 +344,36 @@ func TestReplayedRequestIsRefused(t *testing.T) {
 
 func TestRequestsOfATaskAreLimited(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(*http.Request) int { return http.StatusForbidden })
 		for range 6 {
 			accepted(t, c.ask())
-			pass(time.Second)
+			advance(time.Second)
 		}
 		wantRefused(t, c.ask(), http.StatusTooManyRequests, "rate")
 		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", c.request()), http.StatusUnauthorized,
 			"address")
-		pass(100 * time.Second)
+		advance(100 * time.Second)
 		accepted(t, c.ask())
 	})
 }
 
 func TestRequestsOfAnAddressAreLimited(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		for range 10 {
 			wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", nil), http.StatusBadRequest, "body")
 		}
 		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", nil), http.StatusTooManyRequests, "rate")
-		pass(200 * time.Millisecond)
+		advance(200 * time.Millisecond)
 		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", nil), http.StatusBadRequest, "body")
 	})
 }
 
 func TestLongBodyIsRefused(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", make([]byte, 16<<10+1)),
 			http.StatusRequestEntityTooLarge, "too_long")
 	})

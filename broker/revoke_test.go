@@ -16,7 +16,7 @@ import (
 
 // refusing lets the backend refuse revocations with an error, or take them with nil, and returns how
 // many it has been asked for.
-func (w *world) refusing(err error) (asked func() int) {
+func (w *fixture) refusing(err error) (asked func() int) {
 	w.backend.mu.Lock()
 	defer w.backend.mu.Unlock()
 	n := 0
@@ -35,7 +35,7 @@ func (w *world) refusing(err error) (asked func() int) {
 }
 
 // lastLine returns the last line of the audit log.
-func (w *world) lastLine() (last line) {
+func (w *fixture) lastLine() (last line) {
 	for text := range strings.Lines(w.audit.String()) {
 		last = line{}
 		if err := json.Unmarshal([]byte(text), &last); err != nil {
@@ -45,12 +45,12 @@ func (w *world) lastLine() (last line) {
 	return last
 }
 
-func (w *world) stopTask(c *client) {
+func (w *fixture) stopTask(c *client) {
 	w.ecs.change(c.arn, func(t *types.Task) { t.LastStatus = aws.String("STOPPED") })
 }
 
 // wantNone fails the test if a task has a token or a record of one.
-func (w *world) wantNone(arn string) {
+func (w *fixture) wantNone(arn string) {
 	w.t.Helper()
 	if alive := w.backend.alive(arn); len(alive) != 0 {
 		w.t.Errorf("tokens %v live", alive)
@@ -74,15 +74,15 @@ func TestRefusedRevocationIsRepeatedUntilTheTokenIsGone(t *testing.T) {
 			for _, leaders := range []int{1, 2} {
 				t.Run(fmt.Sprint(life, refusal, leaders), func(t *testing.T) {
 					t.Parallel()
-					in(t, func(t *testing.T, w *world) {
+					in(t, func(t *testing.T, w *fixture) {
 						w.ecs.labels[ttlLabel], w.backend.period = life, period
 						c := w.task(1)
 						accepted(t, c.ask())
-						pass(5 * time.Second)
+						advance(5 * time.Second)
 						asked := w.refusing(err)
 						w.stopTask(c)
 						for half := range 6 { // hours
-							pass(30 * time.Minute)
+							advance(30 * time.Minute)
 							if period > 0 {
 								w.backend.renew(c.arn, period)
 							}
@@ -101,7 +101,7 @@ func TestRefusedRevocationIsRepeatedUntilTheTokenIsGone(t *testing.T) {
 							t.Errorf("%d alarms in three hours, want one an hour of each leader", n)
 						}
 						w.refusing(nil)
-						pass(2 * time.Minute)
+						advance(2 * time.Minute)
 						w.wantNone(c.arn)
 						if last := w.lastLine(); last.Decision != string(Revoked) || last.Accessor != "accessor-1" {
 							t.Errorf("the last line of the audit log is %+v, want that the token is revoked", last)
@@ -119,18 +119,18 @@ func TestTokenOfAMisusedHandleIsRevokedWhenTheBackendAccepts(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %v", restart), func(t *testing.T) {
 			t.Parallel()
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				c := w.task(1)
 				id := accepted(t, c.ask())
-				pass(5 * time.Second)
+				advance(5 * time.Second)
 				w.refusing(noPrivilege())
 				wantRefused(t, c.unwrap(id), http.StatusGone, "used")
-				pass(10 * time.Minute)
+				advance(10 * time.Minute)
 				if restart {
 					w.restart()
 				}
 				w.refusing(nil)
-				pass(2 * time.Minute)
+				advance(2 * time.Minute)
 				w.wantNone(c.arn)
 			})
 		})
@@ -141,10 +141,10 @@ func TestTokenOfAMisusedHandleIsRevokedWhenTheBackendAccepts(t *testing.T) {
 // alone knows it.
 func TestTokenThatTheRecordAloneKnowsIsRevoked(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		lead := w.broker.leadership.Load()
 		lead.table.mu.Lock()
 		e := lead.table.tasks[c.arn]
@@ -153,7 +153,7 @@ func TestTokenThatTheRecordAloneKnowsIsRevoked(t *testing.T) {
 			func(rec *Record) { rec.Tokens[0].Status = TokenRevoking }); err != nil {
 			t.Fatal(err)
 		}
-		pass(2 * time.Minute)
+		advance(2 * time.Minute)
 		w.wantNone(c.arn)
 	})
 }
@@ -188,23 +188,23 @@ func TestThousandsOfRefusedRevocationsAreFewCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in(t, func(t *testing.T, w *world) {
-		pass(2 * time.Minute)
+	in(t, func(t *testing.T, w *fixture) {
+		advance(2 * time.Minute)
 		for range 10 {
 			before := refusing.asked.Load()
-			pass(time.Minute)
+			advance(time.Minute)
 			if n := refusing.asked.Load() - before; n < most*9/10 || n > most*11/10 {
 				t.Errorf("%d calls in a minute, want about %d", n, most)
 			}
 		}
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		if r := c.giveBack(c.ip, c.held()); r.Code != http.StatusOK {
 			t.Errorf("another token: %d %s", r.Code, r.Body)
 		}
 		refusing.open.Store(true)
-		pass(2 * time.Minute)
+		advance(2 * time.Minute)
 		all, err := memory.Load(t.Context())
 		if err != nil {
 			t.Error(err)

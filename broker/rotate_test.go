@@ -20,19 +20,19 @@ import (
 
 func TestRotationOverlaps(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		first := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		second := accepted(t, c.rotate())
-		pass(9 * time.Second)
+		advance(9 * time.Second)
 		alive := w.backend.alive(c.arn)
 		slices.Sort(alive)
 		if !slices.Equal(alive, []string{"secret-of-accessor-1", "secret-of-accessor-2"}) ||
 			c.held() != "secret-of-accessor-2" {
 			t.Errorf("during the overlap %v, the task has %s", alive, c.held())
 		}
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{"secret-of-accessor-2"}) {
 			t.Errorf("after the overlap %v", alive)
 		}
@@ -46,13 +46,13 @@ func TestRotationOverlaps(t *testing.T) {
 // token dead.
 func TestRotationOfAMinuteNeverLacksAToken(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		w.ecs.labels[ttlLabel] = "1m"
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		start := time.Now()
-		for next := 40 * time.Second; time.Since(start) < 10*time.Minute; pass(time.Second) {
+		for next := 40 * time.Second; time.Since(start) < 10*time.Minute; advance(time.Second) {
 			if !slices.Contains(w.backend.alive(c.arn), c.held()) {
 				t.Fatalf("after %s the held token is dead", time.Since(start))
 			}
@@ -70,10 +70,10 @@ func TestRotationOfAMinuteNeverLacksAToken(t *testing.T) {
 // The secret is not kept for the life of the new token.
 func TestRotationKeepsTheHashOfTheBearer(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		id := accepted(t, c.rotate())
 		sum := sha256.Sum256([]byte("secret-of-accessor-1"))
 		if r := w.broker.leadership.Load().table.request(id); r.bearer != hex.EncodeToString(sum[:]) {
@@ -84,11 +84,11 @@ func TestRotationKeepsTheHashOfTheBearer(t *testing.T) {
 
 func TestRotationNeedsTheCurrentToken(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c, other := w.task(1), w.task(2)
 		for _, each := range []*client{c, other} {
 			accepted(t, each.ask())
-			pass(time.Second)
+			advance(time.Second)
 		}
 		wantRefused(t, c.call(http.MethodPost, "/v1/rotate", c.ip, c.request()), http.StatusUnauthorized, "no_bearer")
 		for _, bearer := range []string{"x", other.held(), "accessor-1"} {
@@ -100,20 +100,20 @@ func TestRotationNeedsTheCurrentToken(t *testing.T) {
 
 func TestRestartVoidsHandles(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusServiceUnavailable })
 		id := accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		w.restart()
-		pass(time.Second)
+		advance(time.Second)
 		wantRefused(t, c.unwrap(id), http.StatusNotFound, "unknown_handle")
 		if len(w.backend.tokens) != 0 {
 			t.Errorf("tokens %v", w.backend.tokens)
 		}
 		w.listen("10.0.1.1:8080", c.pushed)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		if c.held() == "" {
 			t.Error("no token after the restart")
 		}
@@ -123,17 +123,17 @@ func TestRestartVoidsHandles(t *testing.T) {
 // Vault makes the token when the handle is issued: the next broker revokes it.
 func TestRestartRevokesWrappedTokens(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		w.backend.wraps = true
 		c := w.task(1)
 		w.listen("10.0.1.1:8080", nil)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		if len(w.backend.alive(c.arn)) != 1 {
 			t.Fatal("no token was wrapped")
 		}
 		w.restart()
-		pass(redemptionLimit + time.Second)
+		advance(redemptionLimit + time.Second)
 		if alive := w.backend.alive(c.arn); len(alive) != 0 {
 			t.Errorf("tokens %v", alive)
 		}
@@ -158,7 +158,7 @@ func (f *failingStore) Save(ctx context.Context, r Record) (uint64, error) {
 func TestCrashAtRedemptionLosesNoToken(t *testing.T) {
 	t.Parallel()
 	store := &failingStore{}
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		w.backend.created = func(backend.Request) { store.down.Store(true) }
 		w.backend.fault = func(op string) error {
 			if store.down.Load() && op == "revoke" {
@@ -168,14 +168,14 @@ func TestCrashAtRedemptionLosesNoToken(t *testing.T) {
 		}
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		w.stop()
 		if len(w.backend.alive(c.arn)) != 1 {
 			t.Fatal("no token was made")
 		}
 		store.down.Store(false)
 		w.start()
-		pass(time.Minute)
+		advance(time.Minute)
 		if alive := w.backend.alive(c.arn); len(alive) != 0 {
 			t.Errorf("tokens %v", alive)
 		}
@@ -184,16 +184,16 @@ func TestCrashAtRedemptionLosesNoToken(t *testing.T) {
 
 func TestRotationAfterARestart(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		w.restart()
-		pass(time.Second)
+		advance(time.Second)
 		accepted(t, c.rotate())
-		pass(time.Second)
+		advance(time.Second)
 		w.restart() // within the overlap
-		pass(12 * time.Second)
+		advance(12 * time.Second)
 		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) ||
 			c.held() != "secret-of-accessor-2" {
 			t.Errorf("%v live, the task has %s", alive, c.held())
@@ -245,7 +245,7 @@ func TestTokenShownAfterARestartCanBeRevoked(t *testing.T) {
 	for name, show := range map[string]func(*testing.T, *client) (live []string){
 		"rotation": func(t *testing.T, c *client) []string {
 			accepted(t, c.rotate())
-			pass(overlap + 2*time.Second)
+			advance(overlap + 2*time.Second)
 			return []string{"secret-of-accessor-2"}
 		},
 		"revocation": func(t *testing.T, c *client) []string {
@@ -258,14 +258,14 @@ func TestTokenShownAfterARestartCanBeRevoked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			holder := &holderBackend{known: map[string]string{}}
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				c := w.task(1)
 				accepted(t, c.ask())
-				pass(time.Second)
+				advance(time.Second)
 				w.stop()
 				holder.forget()
 				w.start()
-				pass(time.Second)
+				advance(time.Second)
 				want := show(t, c)
 				if alive := w.backend.alive(c.arn); !slices.Equal(alive, want) {
 					t.Errorf("%v live, want %v", alive, want)
@@ -297,16 +297,16 @@ func (s *staleStore) Save(ctx context.Context, r Record) (uint64, error) {
 func TestDeposedBrokerMakesNoToken(t *testing.T) {
 	t.Parallel()
 	store := &staleStore{}
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		store.stale = true
 		accepted(t, c.ask())
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		if len(w.backend.tokens) != 0 || c.held() != "" {
 			t.Errorf("tokens %v", w.backend.tokens)
 		}
 		accepted(t, c.ask())
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		if c.held() == "" {
 			t.Error("no token of the next leader")
 		}
@@ -322,7 +322,7 @@ func (f electorFunc) Lead(ctx context.Context, standby func(string) error, lead 
 
 func TestFollowerRedirects(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		w.stop()
 		holder, turn := make(chan string), make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -349,20 +349,20 @@ func TestFollowerRedirects(t *testing.T) {
 		wantRefused(t, c.ask(), http.StatusServiceUnavailable, "no_leader")
 		wantRefused(t, c.call(http.MethodGet, "/v1/health", c.ip, nil), http.StatusServiceUnavailable, "no_leader")
 		holder <- ""
-		pass(0)
+		advance(0)
 		wantRefused(t, c.ask(), http.StatusServiceUnavailable, "no_leader")
 		if r := c.call(http.MethodGet, "/v1/health", c.ip, nil); r.Code != http.StatusOK {
 			t.Errorf("health of a follower: %d", r.Code)
 		}
 		holder <- "https://broker-1.example.com:8443/"
-		pass(0)
+		advance(0)
 		r := c.call(http.MethodGet, "/token?name=a&namespace=b", c.ip, nil)
 		if got := r.Header().Get("Location"); r.Code != http.StatusTemporaryRedirect ||
 			got != "https://broker-1.example.com:8443/token?name=a&namespace=b" {
 			t.Errorf("%d to %q", r.Code, got)
 		}
 		turn <- struct{}{}
-		pass(0)
+		advance(0)
 		accepted(t, c.ask())
 		cancel()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errFault) {

@@ -24,14 +24,14 @@ func TestTaskThatMovedDuringDeliveryLosesTheToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				c := w.task(1)
 				w.listen("10.0.1.1:8080", func(r *http.Request) int {
 					w.ecs.change(c.arn, change)
 					return c.pushed(r)
 				})
 				id := accepted(t, c.ask())
-				pass(5 * time.Second)
+				advance(5 * time.Second)
 				if s := w.state(id); s.State != "revoked" || len(w.backend.alive(c.arn)) != 0 {
 					t.Errorf("%+v, tokens %v", s, w.backend.alive(c.arn))
 				}
@@ -54,12 +54,12 @@ func TestStoppedTaskLosesItsTokenWithinTwoMinutes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				c := w.task(1)
 				accepted(t, c.ask())
-				pass(5 * time.Second)
+				advance(5 * time.Second)
 				change(w.ecs, c.arn)
-				pass(125 * time.Second)
+				advance(125 * time.Second)
 				if alive := w.backend.alive(c.arn); len(alive) != 0 {
 					t.Errorf("tokens %v", alive)
 				}
@@ -71,20 +71,20 @@ func TestStoppedTaskLosesItsTokenWithinTwoMinutes(t *testing.T) {
 // The backend knows the end of a token that its holder renews.
 func TestRenewedTokenOutlivesItsFirstExpiry(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		w.ecs.labels[ttlLabel] = "1h"
 		w.backend.period = time.Hour
 		c := w.task(1)
 		id := accepted(t, c.ask())
 		for range 3 {
-			pass(50 * time.Minute)
+			advance(50 * time.Minute)
 			w.backend.renew(c.arn, time.Hour)
 		}
-		pass(50 * time.Minute)
+		advance(50 * time.Minute)
 		if s := w.state(id); s.State != "active" {
 			t.Errorf("the renewed token is %+v", s)
 		}
-		pass(12 * time.Minute)
+		advance(12 * time.Minute)
 		if s := w.state(id); s.State != "expired" {
 			t.Errorf("the token that was not renewed is %+v", s)
 		}
@@ -96,28 +96,28 @@ func TestRenewedTokenOutlivesItsFirstExpiry(t *testing.T) {
 func TestRevocationsOfATokenDoNotMultiply(t *testing.T) {
 	t.Parallel()
 	store := &failingStore{}
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		store.down.Store(true)
 		for range 5 {
 			wantRefused(t, c.giveBack(c.ip, c.held()), http.StatusServiceUnavailable, "not_revoked")
 		}
 		w.ecs.change(c.arn, func(t *types.Task) { t.LastStatus = aws.String("STOPPED") })
-		pass(15 * sweepInterval)
+		advance(15 * sweepInterval)
 		revoked := func() int {
 			w.backend.mu.Lock()
 			defer w.backend.mu.Unlock()
 			return len(w.backend.revoked)
 		}
 		before := revoked()
-		pass(sweepInterval)
+		advance(sweepInterval)
 		if n := revoked() - before; n < 1 || n > 14 {
 			t.Errorf("%d calls in a minute, want those of one job and of a short one of the sweep", n)
 		}
 		store.down.Store(false)
-		pass(sweepInterval)
+		advance(sweepInterval)
 		if all, err := store.Load(t.Context()); err != nil || len(all) != 0 {
 			t.Errorf("records %v, %v; want none", all, err)
 		}
@@ -128,7 +128,7 @@ func TestRevocationsOfATokenDoNotMultiply(t *testing.T) {
 // look like another broker's.
 func TestTaskWithAnUncertainLastWriteIsRetained(t *testing.T) {
 	t.Parallel()
-	in(t, func(_ *testing.T, w *world) {
+	in(t, func(_ *testing.T, w *fixture) {
 		lead := w.broker.leadership.Load()
 		for _, unsure := range []bool{true, false} {
 			e := newEntry(Record{TaskARN: taskARN(1), Cluster: clusterARN})
@@ -136,7 +136,7 @@ func TestTaskWithAnUncertainLastWriteIsRetained(t *testing.T) {
 			lead.table.mu.Lock()
 			lead.table.tasks[taskARN(1)] = e
 			lead.table.mu.Unlock()
-			pass(regrantWindow + 2*sweepInterval)
+			advance(regrantWindow + 2*sweepInterval)
 			lead.table.mu.Lock()
 			if known := lead.table.tasks[taskARN(1)] != nil; known != unsure {
 				w.t.Errorf("uncertain %v: known %v", unsure, !unsure)
@@ -155,14 +155,14 @@ func TestTokenSurvivesAnOutageOfECS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				c := w.task(1)
 				accepted(t, c.ask())
-				pass(5 * time.Second)
+				advance(5 * time.Second)
 				w.ecs.fail(err)
 				r := w.task(2).ask()
 				wantRefused(t, r, http.StatusBadGateway, "ecs")
-				pass(10 * time.Minute)
+				advance(10 * time.Minute)
 				if alive := w.backend.alive(c.arn); len(alive) != 1 {
 					t.Errorf("tokens %v", alive)
 				}
@@ -174,14 +174,14 @@ func TestTokenSurvivesAnOutageOfECS(t *testing.T) {
 // A task that is being stopped needs its token for its last requests.
 func TestStoppingTaskKeepsItsToken(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		w.ecs.change(c.arn, func(t *types.Task) {
 			t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPING")
 		})
-		pass(5 * time.Minute)
+		advance(5 * time.Minute)
 		if alive := w.backend.alive(c.arn); len(alive) != 1 {
 			t.Errorf("tokens %v", alive)
 		}
@@ -202,14 +202,14 @@ func TestSweepGetsThroughAnyNumberOfTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in(t, func(t *testing.T, w *world) {
-		pass(sweepInterval + time.Second)
+	in(t, func(t *testing.T, w *fixture) {
+		advance(sweepInterval + time.Second)
 		asked := time.Now()
 		if r := w.task(1).ask(); r.Code != http.StatusAccepted || time.Since(asked) > time.Second {
 			t.Errorf("answer %d during the sweep, after %s", r.Code, time.Since(asked))
 		}
 		// ECS knows none of them. That has to last for a minute.
-		pass(sweepInterval + 30*time.Second)
+		advance(sweepInterval + 30*time.Second)
 		if all, _ := memory.Load(t.Context()); len(all) != 1 {
 			t.Errorf("%d records are left, want that of the task that asked", len(all))
 		}
@@ -220,11 +220,11 @@ func TestSweepGetsThroughAnyNumberOfTasks(t *testing.T) {
 // broker that was started meanwhile, and as often as it takes.
 func TestTokenOfATasksLifeEndsWithItsTask(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		w.ecs.labels[ttlLabel] = taskLife
 		c := w.task(1)
 		accepted(t, c.ask())
-		pass(30 * 24 * time.Hour)
+		advance(30 * 24 * time.Hour)
 		w.restart()
 		if alive := w.backend.alive(c.arn); len(alive) != 1 {
 			t.Fatalf("tokens %v of a task that runs, want 1", alive)
@@ -234,7 +234,7 @@ func TestTokenOfATasksLifeEndsWithItsTask(t *testing.T) {
 		w.backend.fault = func(string) error { return privilege }
 		w.backend.mu.Unlock()
 		w.ecs.change(c.arn, func(t *types.Task) { t.LastStatus = aws.String("STOPPED") })
-		pass(time.Hour)
+		advance(time.Hour)
 		if alive := w.backend.alive(c.arn); len(alive) != 1 {
 			t.Fatalf("tokens %v, want one that the backend does not revoke", alive)
 		}
@@ -247,7 +247,7 @@ func TestTokenOfATasksLifeEndsWithItsTask(t *testing.T) {
 		w.backend.mu.Lock()
 		w.backend.fault = nil
 		w.backend.mu.Unlock()
-		pass(2 * sweepInterval)
+		advance(2 * sweepInterval)
 		if alive := w.backend.alive(c.arn); len(alive) != 0 {
 			t.Errorf("tokens %v of a stopped task", alive)
 		}

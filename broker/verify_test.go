@@ -120,7 +120,7 @@ func TestVerificationOfATask(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *fixture) {
 				task := runningTask(taskARN(1), "10.0.1.1")
 				tt.change(&w.options.Rules, task)
 				ip, err := w.options.Rules.check(w.options.Rules.Clusters[0], taskARN(1), task)
@@ -227,13 +227,13 @@ func TestLabelsOfContainersMustAgree(t *testing.T) {
 
 func TestContradictingTagIsAudited(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.ecs.change(c.arn, func(t *types.Task) {
 			t.Tags = []types.Tag{{Key: aws.String(policiesLabel), Value: aws.String("default")}}
 		})
 		accepted(t, c.ask())
-		pass(time.Second)
+		advance(time.Second)
 		if !slices.Equal(w.backend.issued[0].Policies, []string{"app"}) || !strings.Contains(w.audit.String(),
 			`"contradicting_tags":["consul.hashicorp.com/policies"]`) {
 			t.Errorf("policies %v, audit log\n%s", w.backend.issued[0].Policies, w.audit)
@@ -280,11 +280,11 @@ func TestDescribeTasksIsBatched(t *testing.T) {
 
 func TestRevisionIsDescribedOnce(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		for n := range 5 {
 			accepted(t, w.task(n+1).ask())
 		}
-		pass(time.Second)
+		advance(time.Second)
 		if w.ecs.defs != 1 {
 			t.Errorf("%d calls of DescribeTaskDefinition", w.ecs.defs)
 		}
@@ -293,7 +293,7 @@ func TestRevisionIsDescribedOnce(t *testing.T) {
 
 func TestFailureOfECSIsNoProofOfAbsence(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.ecs.fault = func() error { return errFault }
 		wantRefused(t, c.ask(), http.StatusBadGateway, "ecs")
@@ -303,11 +303,11 @@ func TestFailureOfECSIsNoProofOfAbsence(t *testing.T) {
 // A call that fails after the task was answered is in the log with its cause, once in a while.
 func TestCauseOfALateFailureOfECSIsLogged(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		c := w.task(1)
 		w.ecs.fault = func() error { <-time.After(requestLimit + time.Second); return errFault }
 		wantRefused(t, c.ask(), http.StatusBadGateway, "ecs")
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		const warning = "[WARN]  ECS does not describe tasks: error=fault"
 		if n := strings.Count(w.log.String(), warning); n != 1 {
 			t.Errorf("%d warnings in %s", n, w.log)
@@ -317,7 +317,7 @@ func TestCauseOfALateFailureOfECSIsLogged(t *testing.T) {
 		if n := strings.Count(w.log.String(), warning); n != 1 {
 			t.Errorf("%d warnings within 10 s", n)
 		}
-		pass(time.Minute)
+		advance(time.Minute)
 		w.ecs.fault, w.ecs.defFault = nil, w.ecs.fault
 		c.ask()
 		if n := strings.Count(w.log.String(), warning); n != 2 {
@@ -329,7 +329,7 @@ func TestCauseOfALateFailureOfECSIsLogged(t *testing.T) {
 // A fault that hides behind another one would be looked for in vain.
 func TestEachCauseOfAFailureOfECSIsLoggedAtOnce(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *fixture) {
 		for n, text := range []string{"throttled", "throttled", "access denied", "throttled", "access denied"} {
 			w.ecs.fail(errors.New(text))
 			wantRefused(t, w.task(n+1).ask(), http.StatusBadGateway, "ecs")

@@ -14,9 +14,9 @@ import (
 )
 
 // serve starts a client-entrypoint whose agent runs for an hour.
-func serve(t *testing.T, test func(*rig)) {
+func serve(t *testing.T, test func(*fixture)) {
 	t.Helper()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.run()
 		r.wantHistory("0s log in", "0s start")
 		r.wantFiles("client-token", "client-token.owner", "consul-client/agent.json")
@@ -30,13 +30,13 @@ func serve(t *testing.T, test func(*rig)) {
 // the application and Envoy, and its token for its leave.
 func TestAgentOutlivesTheSiblings(t *testing.T) {
 	t.Parallel()
-	serve(t, func(r *rig) {
+	serve(t, func(r *fixture) {
 		r.signals <- syscall.SIGTERM
-		r.pass(5 * sec)
+		r.advance(5 * sec)
 		r.stop("consul-ecs-health-sync")
-		r.pass(5 * sec)
+		r.advance(5 * sec)
 		r.stop("web")
-		r.pass(sec)
+		r.advance(sec)
 		r.wantHistory()
 		r.stop("sidecar-proxy")
 		if err := r.wait(); err != nil {
@@ -58,7 +58,7 @@ func TestAgentOutlivesTheSiblings(t *testing.T) {
 func TestStoppedSiblingsNeedNoAgent(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		serve(t, func(r *rig) {
+		serve(t, func(r *fixture) {
 			r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
 			r.signals <- sig
 			if err := r.wait(); err != nil {
@@ -80,7 +80,7 @@ func TestAgentLeavesThoughContainersRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			serve(t, func(r *rig) {
+			serve(t, func(r *fixture) {
 				r.metadata.set(change)
 				r.signals <- syscall.SIGTERM
 				if err := r.wait(); err != nil {
@@ -102,13 +102,13 @@ func TestAgentLeavesThoughContainersRun(t *testing.T) {
 
 func TestMetadataThatComesBackEndsTheWait(t *testing.T) {
 	t.Parallel()
-	serve(t, func(r *rig) {
+	serve(t, func(r *fixture) {
 		r.metadata.set(func(m *metadata) { m.err = errFault })
 		r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
 		r.signals <- syscall.SIGTERM
-		r.pass(4 * sec)
+		r.advance(4 * sec)
 		r.metadata.set(func(m *metadata) { m.err = nil })
-		r.pass(250 * time.Millisecond)
+		r.advance(250 * time.Millisecond)
 		r.wantHistory("4.25s signal terminated")
 		if err := r.wait(); err != nil {
 			t.Error(err)
@@ -118,7 +118,7 @@ func TestMetadataThatComesBackEndsTheWait(t *testing.T) {
 
 func TestIgnoredContainersAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.options.Ignore = []string{"web", "consul-ecs-health-sync", "sidecar-proxy"}
 		r.run()
 		r.signals <- syscall.SIGTERM
@@ -132,15 +132,15 @@ func TestIgnoredContainersAreNotWaitedFor(t *testing.T) {
 // TestSecondTermChangesNothing: consul would take it as an order to die.
 func TestSecondTermChangesNothing(t *testing.T) {
 	t.Parallel()
-	serve(t, func(r *rig) {
+	serve(t, func(r *fixture) {
 		for range 3 {
 			r.signals <- syscall.SIGTERM
-			r.pass(sec)
+			r.advance(sec)
 			r.signals <- syscall.SIGINT
-			r.pass(sec)
+			r.advance(sec)
 		}
 		r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
-		r.pass(sec)
+		r.advance(sec)
 		r.signals <- syscall.SIGTERM
 		if err := r.wait(); err != nil {
 			t.Error(err)
@@ -151,13 +151,13 @@ func TestSecondTermChangesNothing(t *testing.T) {
 
 func TestOtherSignalsReachTheAgent(t *testing.T) {
 	t.Parallel()
-	serve(t, func(r *rig) {
+	serve(t, func(r *fixture) {
 		r.signals <- syscall.SIGHUP // consul reloads its configuration
-		r.pass(sec)
+		r.advance(sec)
 		r.signals <- syscall.SIGTERM
-		r.pass(sec)
+		r.advance(sec)
 		r.signals <- syscall.SIGUSR1
-		r.pass(sec)
+		r.advance(sec)
 		r.wantHistory("0s signal hangup", "2s signal user defined signal 1")
 		r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
 		r.wait()
@@ -167,7 +167,7 @@ func TestOtherSignalsReachTheAgent(t *testing.T) {
 // TestAgentThatDoesNotLeaveIsKilled: the logout still has its time.
 func TestAgentThatDoesNotLeaveIsKilled(t *testing.T) {
 	t.Parallel()
-	serve(t, func(r *rig) {
+	serve(t, func(r *fixture) {
 		r.child.leave = -1
 		r.signals <- syscall.SIGTERM
 		if code := cli.ExitCode(r.wait()); code != 137 {
@@ -183,7 +183,7 @@ func TestAgentThatDoesNotLeaveIsKilled(t *testing.T) {
 func TestEverythingEndsBeforeKill(t *testing.T) {
 	t.Parallel()
 	for _, stop := range []time.Duration{2 * sec, 30 * sec, 120 * sec} {
-		inBubble(t, func(r *rig) {
+		inBubble(t, func(r *fixture) {
 			r.options.StopTimeout = stop
 			r.child.leave = -1
 			r.session.logout = func(string) error { return errHang }
@@ -211,8 +211,8 @@ func TestEverythingEndsBeforeKill(t *testing.T) {
 func TestDeadAgentsTokenIsLoggedOut(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 1, 137} {
-		serve(t, func(r *rig) {
-			r.pass(time.Hour)
+		serve(t, func(r *fixture) {
+			r.advance(time.Hour)
 			r.child.end(code)
 			if got := cli.ExitCode(r.wait()); got != code {
 				t.Errorf("exit code %d, want %d", got, code)
@@ -226,9 +226,9 @@ func TestDeadAgentsTokenIsLoggedOut(t *testing.T) {
 
 func TestAgentExitsWhileItWaitsForContainers(t *testing.T) {
 	t.Parallel()
-	serve(t, func(r *rig) {
+	serve(t, func(r *fixture) {
 		r.signals <- syscall.SIGTERM
-		r.pass(5 * sec)
+		r.advance(5 * sec)
 		r.child.end(139)
 		var exit *exit.CodeError
 		if err := r.wait(); !errors.As(err, &exit) || exit.Code != 139 {
@@ -241,7 +241,7 @@ func TestAgentExitsWhileItWaitsForContainers(t *testing.T) {
 }
 
 // wantOwnDeath checks that the log points at the agent's own last lines.
-func (r *rig) wantOwnDeath() {
+func (r *fixture) wantOwnDeath() {
 	r.t.Helper()
 	if r.logged("[ERROR] consul agent exited unexpectedly") != 1 {
 		r.t.Errorf("log:\n%s", r.log)
@@ -252,7 +252,7 @@ func (r *rig) wantOwnDeath() {
 // long before the task. While the task runs, Envoy needs it.
 func TestServiceTokenIsLoggedOutAfterTheLeave(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.put("service-token", "service-secret\n")
 		r.run()
 		r.taken()
@@ -262,18 +262,18 @@ func TestServiceTokenIsLoggedOutAfterTheLeave(t *testing.T) {
 		r.wait()
 		r.wantHistory("0s signal terminated", "3s agent ended 0", "3s log out secret-1", "3s log out service-secret")
 	})
-	for name, end := range map[string]func(*rig){
-		"the agent dies": func(r *rig) { r.child.end(137) },
-		"the agent dies before the other containers have stopped": func(r *rig) {
+	for name, end := range map[string]func(*fixture){
+		"the agent dies": func(r *fixture) { r.child.end(137) },
+		"the agent dies before the other containers have stopped": func(r *fixture) {
 			r.signals <- syscall.SIGTERM
-			r.pass(time.Second)
+			r.advance(time.Second)
 			r.taken()
 			r.child.end(137)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(r *rig) {
+			inBubble(t, func(r *fixture) {
 				r.put("service-token", "service-secret\n")
 				r.run()
 				r.taken()
@@ -291,7 +291,7 @@ func TestServiceTokenIsLoggedOutAfterTheLeave(t *testing.T) {
 
 func TestFailedLogoutOfTheServiceTokenIsLogged(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.put("service-token", "service-secret")
 		r.run()
 		r.session.logout = func(secret string) error {

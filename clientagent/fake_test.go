@@ -225,8 +225,8 @@ func (c *child) SignalGroup(sig syscall.Signal) error {
 	return nil
 }
 
-// rig is one client-entrypoint in a synctest bubble.
-type rig struct {
+// fixture is one client-entrypoint in a synctest bubble.
+type fixture struct {
 	t        *testing.T
 	options  Options
 	metadata *metadata
@@ -242,13 +242,13 @@ type rig struct {
 	err  error
 }
 
-// inBubble runs a test with virtual time. ACLs are on; the rig is not started.
-func inBubble(t *testing.T, test func(*rig)) {
+// inBubble runs a test with virtual time. ACLs are on; the fixture is not started.
+func inBubble(t *testing.T, test func(*fixture)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := &history{start: time.Now()}
-		r := &rig{
+		r := &fixture{
 			t: t,
 			options: Options{
 				Config: &config.Config{BootstrapDir: dir, ConsulHTTPAddr: "consul.example:8500",
@@ -284,7 +284,7 @@ func program(t *testing.T) string {
 	return path
 }
 
-func (r *rig) run() {
+func (r *fixture) run() {
 	log := hclog.New(&hclog.LoggerOptions{Output: r.log, Level: hclog.Info, DisableTime: true})
 	go func() {
 		defer close(r.done)
@@ -310,14 +310,14 @@ func (r *rig) run() {
 	synctest.Wait()
 }
 
-// pass lets virtual time go by and everything settle.
-func (r *rig) pass(d time.Duration) {
+// advance lets virtual time go by and everything settle.
+func (r *fixture) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
 // stop stops containers as ECS does, in that order.
-func (r *rig) stop(names ...string) {
+func (r *fixture) stop(names ...string) {
 	r.metadata.set(func(m *metadata) {
 		for _, name := range names {
 			m.containers[name] = "STOPPED"
@@ -326,7 +326,7 @@ func (r *rig) stop(names ...string) {
 }
 
 // wait waits for the end and checks that no secret is in logs, errors or arguments.
-func (r *rig) wait() error {
+func (r *fixture) wait() error {
 	r.t.Helper()
 	<-r.done
 	output := fmt.Sprint(r.log, r.err, r.args)
@@ -338,7 +338,7 @@ func (r *rig) wait() error {
 	return r.err
 }
 
-func (r *rig) wantHistory(want ...string) {
+func (r *fixture) wantHistory(want ...string) {
 	r.t.Helper()
 	if d := cmp.Diff(want, r.taken()); d != "" {
 		r.t.Errorf("history (-want +got):\n%s\nlog:\n%s", d, r.log)
@@ -346,7 +346,7 @@ func (r *rig) wantHistory(want ...string) {
 }
 
 // wantFiles checks the names on the volume, in our directory too.
-func (r *rig) wantFiles(want ...string) {
+func (r *fixture) wantFiles(want ...string) {
 	r.t.Helper()
 	var got []string
 	for _, dir := range []string{"", "consul-client"} {
@@ -365,7 +365,7 @@ func (r *rig) wantFiles(want ...string) {
 }
 
 // logged counts the log lines that contain text.
-func (r *rig) logged(text string) int {
+func (r *fixture) logged(text string) int {
 	n := 0
 	for line := range strings.Lines(r.log.String()) {
 		if strings.Contains(line, text) {
@@ -376,7 +376,7 @@ func (r *rig) logged(text string) int {
 }
 
 // file returns a file of the volume; put writes one.
-func (r *rig) file(name string) string {
+func (r *fixture) file(name string) string {
 	r.t.Helper()
 	data, err := os.ReadFile(r.options.path(name))
 	if err != nil {
@@ -385,7 +385,7 @@ func (r *rig) file(name string) string {
 	return string(data)
 }
 
-func (r *rig) put(name, content string) {
+func (r *fixture) put(name, content string) {
 	r.t.Helper()
 	if err := os.WriteFile(r.options.path(name), []byte(content), 0o600); err != nil {
 		r.t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 )
 
 // orphan starts a client-entrypoint whose agent has registered itself.
-func orphan(t *testing.T, restarts *int, test func(*rig)) {
+func orphan(t *testing.T, restarts *int, test func(*fixture)) {
 	t.Helper()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.metadata.restarts = restarts
 		r.run()
 		r.taken()
@@ -25,7 +25,7 @@ func orphan(t *testing.T, restarts *int, test func(*rig)) {
 }
 
 // hasNode writes the file in which an agent keeps its node ID.
-func (r *rig) hasNode(id string) {
+func (r *fixture) hasNode(id string) {
 	r.t.Helper()
 	path := r.options.path(filepath.Join("consul-client", "data", "node-id"))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -39,8 +39,8 @@ func (r *rig) hasNode(id string) {
 // TestDeadAgentLeavesNoServices: peers learn at once that it has stopped.
 func TestDeadAgentLeavesNoServices(t *testing.T) {
 	t.Parallel()
-	orphan(t, nil, func(r *rig) {
-		r.pass(time.Hour)
+	orphan(t, nil, func(r *fixture) {
+		r.advance(time.Hour)
 		r.child.end(137)
 		if code := cli.ExitCode(r.wait()); code != 137 {
 			t.Errorf("exit code %d", code)
@@ -70,11 +70,11 @@ func TestAgentThatECSRestartsKeepsItsServices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			orphan(t, c.restarts, func(r *rig) {
-				r.pass(c.runs)
+			orphan(t, c.restarts, func(r *fixture) {
+				r.advance(c.runs)
 				if c.stopped > 0 {
 					r.signals <- syscall.SIGTERM
-					r.pass(c.stopped)
+					r.advance(c.stopped)
 				}
 				at := (c.runs + c.stopped).Round(10 * time.Millisecond).String()
 				r.child.end(1)
@@ -92,7 +92,7 @@ func TestAgentThatECSRestartsKeepsItsServices(t *testing.T) {
 
 // wantData checks whether the agent's data, with the gossip key and the tokens
 // of services, are on the volume.
-func (r *rig) wantData(want bool) {
+func (r *fixture) wantData(want bool) {
 	r.t.Helper()
 	_, err := os.Stat(r.options.path("consul-client/data"))
 	if got := err == nil; got != want {
@@ -106,7 +106,7 @@ func (r *rig) wantData(want bool) {
 func TestNodeOfALeavingAgentIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 1} {
-		orphan(t, nil, func(r *rig) {
+		orphan(t, nil, func(r *fixture) {
 			r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
 			r.child.code = code
 			r.signals <- syscall.SIGTERM
@@ -123,15 +123,15 @@ func TestNodeOfALeavingAgentIsRemoved(t *testing.T) {
 
 func TestNothingToDeregister(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*rig){
-		"no node ID":          func(r *rig) { r.hasNode("") },
-		"no address":          func(r *rig) { r.options.Config.ConsulHTTPAddr = "" },
-		"data kept elsewhere": func(r *rig) { os.Remove(r.options.path("consul-client/data/node-id")) },
-		"nothing but blanks":  func(r *rig) { r.hasNode(" \n") },
+	for name, change := range map[string]func(*fixture){
+		"no node ID":          func(r *fixture) { r.hasNode("") },
+		"no address":          func(r *fixture) { r.options.Config.ConsulHTTPAddr = "" },
+		"data kept elsewhere": func(r *fixture) { os.Remove(r.options.path("consul-client/data/node-id")) },
+		"nothing but blanks":  func(r *fixture) { r.hasNode(" \n") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			orphan(t, nil, func(r *rig) {
+			orphan(t, nil, func(r *fixture) {
 				change(r)
 				r.child.end(1)
 				r.wait()
@@ -145,7 +145,7 @@ func TestNothingToDeregister(t *testing.T) {
 func TestNodeThatStaysIsLogged(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
-		orphan(t, nil, func(r *rig) {
+		orphan(t, nil, func(r *fixture) {
 			r.session.deregister = errHang
 			r.child.leave = -1
 			want := []string{"0s agent ended 1", "0s deregister id-1 with secret-1", "5s log out secret-1"}
@@ -169,7 +169,7 @@ func TestNodeThatStaysIsLogged(t *testing.T) {
 // TestServersOutOfReachLeaveTimeForTheToken: after an orderly leave.
 func TestServersOutOfReachLeaveTimeForTheToken(t *testing.T) {
 	t.Parallel()
-	orphan(t, nil, func(r *rig) {
+	orphan(t, nil, func(r *fixture) {
 		r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
 		r.session.deregister = errHang
 		r.signals <- syscall.SIGTERM
@@ -189,7 +189,7 @@ func TestAgentEndsWhenTheServersKnowOfItsLeave(t *testing.T) {
 	const end = "log out secret-1"
 	for name, tt := range map[string]struct {
 		removed time.Duration
-		change  func(*rig)
+		change  func(*fixture)
 		code    int
 		want    []string
 	}{
@@ -203,16 +203,16 @@ func TestAgentEndsWhenTheServersKnowOfItsLeave(t *testing.T) {
 		"the servers cannot be asked": {want: []string{
 			"3s agent ended 0", "3s deregister id-1 with secret-1", "3s " + end}},
 		"the address of the servers is not known": {
-			removed: time.Second, change: func(r *rig) { r.options.Config.ConsulHTTPAddr = "" }, want: []string{
+			removed: time.Second, change: func(r *fixture) { r.options.Config.ConsulHTTPAddr = "" }, want: []string{
 				"3s agent ended 0", "3s " + end}},
 		"the second TERM changes nothing": {
-			removed: time.Second, change: func(r *rig) { r.child.stubborn, r.child.leave = true, -1 }, code: 137,
+			removed: time.Second, change: func(r *fixture) { r.child.stubborn, r.child.leave = true, -1 }, code: 137,
 			want: []string{
 				"1s removed id-1 for secret-1", "1.5s signal terminated",
 				"27.5s signal killed to the group", "27.5s agent ended 137",
 				"27.5s deregister id-1 with secret-1", "27.5s " + end}},
 		"the agent fails after the second TERM": {
-			removed: time.Second, change: func(r *rig) {
+			removed: time.Second, change: func(r *fixture) {
 				r.child.code, r.child.stubborn, r.child.leave = 2, true,
 					2*time.Second
 			}, code: 2, want: []string{
@@ -221,7 +221,7 @@ func TestAgentEndsWhenTheServersKnowOfItsLeave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			orphan(t, nil, func(r *rig) {
+			orphan(t, nil, func(r *fixture) {
 				r.session.removed = tt.removed
 				if tt.change != nil {
 					tt.change(r)
@@ -241,13 +241,13 @@ func TestAgentEndsWhenTheServersKnowOfItsLeave(t *testing.T) {
 // run would end the agent that they need.
 func TestServersAreNotAskedBeforeTheLeave(t *testing.T) {
 	t.Parallel()
-	orphan(t, nil, func(r *rig) {
+	orphan(t, nil, func(r *fixture) {
 		r.session.removed = time.Second
 		r.signals <- syscall.SIGTERM
-		r.pass(10 * time.Second)
+		r.advance(10 * time.Second)
 		r.wantHistory()
 		r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
-		r.pass(time.Second)
+		r.advance(time.Second)
 		r.wantHistory("10.25s signal terminated")
 		r.wait()
 	})

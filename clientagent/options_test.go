@@ -15,7 +15,7 @@ import (
 // TestMistakesAreReportedTogether: all of them, before any request.
 func TestMistakesAreReportedTogether(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.options.Config.ConsulHTTPAddr = ""
 		r.options.HTTPSCACertPEM = "not PEM"
 		r.options.Agent.CACertPEM = "neither"
@@ -48,7 +48,7 @@ func TestMistakesAreReportedTogether(t *testing.T) {
 // TestOwnDirectoryIsCheckedFirst: what is in its place costs no token.
 func TestOwnDirectoryIsCheckedFirst(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.put("consul-client", "")
 		r.run()
 		if err := r.wait(); cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "the agent's directory") {
@@ -68,7 +68,7 @@ func TestOwnDirectoryThatOthersMayWriteIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(r *rig) {
+			inBubble(t, func(r *fixture) {
 				if err := plant(filepath.Join(r.options.Config.BootstrapDir, "consul-client")); err != nil {
 					t.Fatal(err)
 				}
@@ -85,7 +85,7 @@ func TestOwnDirectoryThatOthersMayWriteIsRefused(t *testing.T) {
 
 func TestWhatNeedsACLs(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.options.Config.ConsulLogin.Enabled = false
 		r.options.Agent.AuditLogging, r.options.Agent.TokenReplication = true, true
 		r.run()
@@ -113,7 +113,7 @@ func TestGossipKey(t *testing.T) {
 
 func TestMissingRetryJoinIsAWarning(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.options.Agent.RetryJoin = nil
 		r.child.end(0)
 		r.run()

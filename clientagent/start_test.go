@@ -20,7 +20,7 @@ import (
 
 func TestStart(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		dir := r.options.Config.BootstrapDir
 		r.options.Agent.Partition = "part"
 		r.options.Agent.ExtraFiles = []string{dir + "/given.hcl"}
@@ -65,7 +65,7 @@ func TestStart(t *testing.T) {
 	})
 }
 
-func (r *rig) wantMode(name string, want os.FileMode) {
+func (r *fixture) wantMode(name string, want os.FileMode) {
 	r.t.Helper()
 	info, err := os.Stat(r.options.path(name))
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *rig) wantMode(name string, want os.FileMode) {
 
 func TestCompatToken(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.options.Compat = true
 		r.run()
 		r.wantMode("client-token", 0o644)
@@ -90,7 +90,7 @@ func TestCompatToken(t *testing.T) {
 // TestWithoutACLs: an agent and its marker, no login.
 func TestWithoutACLs(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.options.Config.ConsulLogin.Enabled = false
 		r.options.Config.ConsulHTTPAddr = ""
 		r.put("client-token", "another task's")
@@ -112,7 +112,7 @@ func TestWithoutACLs(t *testing.T) {
 // TestMarkerComesBeforeTheToken: health-sync logs out a token without one.
 func TestMarkerComesBeforeTheToken(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		if err := os.Mkdir(r.options.path("client-token.owner"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -128,26 +128,26 @@ func TestMarkerComesBeforeTheToken(t *testing.T) {
 // TestFailureAfterTheLoginLogsOut: at every step to come.
 func TestFailureAfterTheLoginLogsOut(t *testing.T) {
 	t.Parallel()
-	inTheWay := func(name string) func(*rig) {
-		return func(r *rig) {
+	inTheWay := func(name string) func(*fixture) {
+		return func(r *fixture) {
 			if err := os.MkdirAll(filepath.Join(r.options.path(name), "x"), 0o755); err != nil {
 				r.t.Fatal(err)
 			}
 		}
 	}
 	for name, tc := range map[string]struct {
-		change func(*rig)
+		change func(*fixture)
 		exit   int
 	}{
-		"replication":   {func(r *rig) { r.session.replicated = &retry.GaveUpError{Err: errFault} }, 3},
+		"replication":   {func(r *fixture) { r.session.replicated = &retry.GaveUpError{Err: errFault} }, 3},
 		"marker":        {inTheWay("client-token.owner"), 3},
 		"token":         {inTheWay("client-token"), 3},
 		"configuration": {inTheWay("consul-client/agent.json"), 3},
-		"start":         {func(r *rig) { r.startErr = errors.New("start \"consul\": exec format error") }, 1},
+		"start":         {func(r *fixture) { r.startErr = errors.New("start \"consul\": exec format error") }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(r *rig) {
+			inBubble(t, func(r *fixture) {
 				tc.change(r)
 				r.run()
 				if err := r.wait(); cli.ExitCode(err) != tc.exit {
@@ -166,7 +166,7 @@ func TestFailureAfterTheLoginLogsOut(t *testing.T) {
 
 func TestRefusedLogin(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *fixture) {
 		r.session.login = &retry.PermanentError{Err: errors.New("refused: add the role's ARN")}
 		r.run()
 		if err := r.wait(); cli.ExitCode(err) != 2 || err.Error() != "refused: add the role's ARN" {
@@ -180,20 +180,20 @@ func TestRefusedLogin(t *testing.T) {
 func TestStartErrorsNameWhatToCheck(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change func(*rig)
+		change func(*fixture)
 		exit   int
 		want   []string
 	}{
-		"metadata": {func(r *rig) { r.metadata.err = errFault }, 3,
+		"metadata": {func(r *fixture) { r.metadata.err = errFault }, 3,
 			[]string{"read task metadata", "500", "ECS agent"}},
-		"no address": {func(r *rig) { r.metadata.networks = nil }, 3, []string{"find task address", "-bind-addr"}},
-		"bridge": {func(r *rig) {
+		"no address": {func(r *fixture) { r.metadata.networks = nil }, 3, []string{"find task address", "-bind-addr"}},
+		"bridge": {func(r *fixture) {
 			r.metadata.networks = []workload.Network{{NetworkMode: "bridge", IPv4Addresses: []string{"172.17.0.3"}}}
 		}, 1, []string{`network mode "bridge"`, "-bind-addr"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(r *rig) {
+			inBubble(t, func(r *fixture) {
 				tc.change(r)
 				r.run()
 				err := r.wait()
@@ -215,21 +215,21 @@ func TestStartErrorsNameWhatToCheck(t *testing.T) {
 func TestSignalDuringTheStart(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change func(*rig)
+		change func(*fixture)
 		want   []string
 	}{
-		"metadata":    {func(r *rig) { r.metadata.hang = true }, nil},
-		"login":       {func(r *rig) { r.session.login = errHang }, []string{"0s log in"}},
-		"replication": {func(r *rig) { r.session.replicated = errHang }, []string{"0s log in", "1s log out secret-1"}},
+		"metadata":    {func(r *fixture) { r.metadata.hang = true }, nil},
+		"login":       {func(r *fixture) { r.session.login = errHang }, []string{"0s log in"}},
+		"replication": {func(r *fixture) { r.session.replicated = errHang }, []string{"0s log in", "1s log out secret-1"}},
 	} {
 		for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 			t.Run(name+" "+sig.String(), func(t *testing.T) {
 				t.Parallel()
-				inBubble(t, func(r *rig) {
+				inBubble(t, func(r *fixture) {
 					tc.change(r)
 					r.run()
 					r.signals <- syscall.SIGHUP // for an agent that is not there
-					r.pass(sec)
+					r.advance(sec)
 					r.signals <- sig
 					err := r.wait()
 					var signal *exit.SignalError
@@ -252,19 +252,22 @@ func TestSignalDuringTheStart(t *testing.T) {
 func TestPreviousTokenIsOfferedToTheLoginOrLoggedOut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change   func(*rig)
+		change   func(*fixture)
 		previous string
 		want     []string
 		files    []string
 	}{
-		"a new token": {func(*rig) {}, "old",
+		"a new token": {func(*fixture) {}, "old",
 			[]string{"0s log in", "0s start", "0s agent ended 0", "0s log out secret-1"}, nil},
-		"the same again": {func(r *rig) { r.put("client-token", "secret-1\n") }, "secret-1",
+		"the same again": {func(r *fixture) { r.put("client-token", "secret-1\n") }, "secret-1",
 			[]string{"0s log in", "0s start", "0s agent ended 0", "0s log out secret-1"}, nil},
-		"login fails": {func(r *rig) { r.session.login = &retry.PermanentError{Err: errFault} }, "old",
+		"login fails": {func(r *fixture) { r.session.login = &retry.PermanentError{Err: errFault} }, "old",
 			[]string{"0s log in", "0s log out old"}, nil},
-		"logout fails too": {func(r *rig) { r.session.login = errFault; r.session.logout = func(string) error { return errFault } }, "old", []string{"0s log in", "0s log out old"}, []string{"client-token"}},
-		"unreadable": {func(r *rig) {
+		"logout fails too": {func(r *fixture) {
+			r.session.login = errFault
+			r.session.logout = func(string) error { return errFault }
+		}, "old", []string{"0s log in", "0s log out old"}, []string{"client-token"}},
+		"unreadable": {func(r *fixture) {
 			os.Remove(r.options.path("client-token"))
 			if err := os.Mkdir(r.options.path("client-token"), 0o755); err != nil {
 				r.t.Fatal(err)
@@ -273,7 +276,7 @@ func TestPreviousTokenIsOfferedToTheLoginOrLoggedOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(r *rig) {
+			inBubble(t, func(r *fixture) {
 				r.put("client-token", "old")
 				r.put("client-token.owner", "")
 				tc.change(r)
@@ -300,7 +303,7 @@ func TestOnlyTheDataOfThisTasksAgentIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(r *rig) {
+			inBubble(t, func(r *fixture) {
 				r.hasNode("id-1\n")
 				if tt.owner != "" {
 					r.put("consul-client/data/task-arn", tt.owner)

@@ -111,12 +111,12 @@ func TestOtherDatacenter(t *testing.T) {
 			found.Refused != nil {
 			t.Errorf("%q: got %s, want %s (%v)", c.datacenter, got, c.want, found)
 		}
-		judge, err := NewAuthorizer(Options{Address: address}, c.datacenter)
+		authorizer, err := NewAuthorizer(Options{Address: address}, c.datacenter)
 		if err != nil {
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, "the server knows the token as well", func() bool {
-			allowed, err := judge.Authorize(context.Background(), c.secret, ask)
+			allowed, err := authorizer.Authorize(context.Background(), c.secret, ask)
 			return err == nil && allowed[0] == (ours[0] == aclrules.Allowed) &&
 				allowed[1] == (ours[1] == aclrules.Allowed)
 		})

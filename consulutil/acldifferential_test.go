@@ -41,7 +41,7 @@ func decisions(t *testing.T) int {
 // Every answer of ours is the real server's, for random tokens.
 func TestAgainstTheServer(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newACLServer(t)
 	seed := uint64(time.Now().UnixNano())
 	if s, err := strconv.ParseUint(os.Getenv("ACL_SEED"), 10, 64); err == nil {
 		seed = s
@@ -49,7 +49,7 @@ func TestAgainstTheServer(t *testing.T) {
 	d := dice{mathrand.New(mathrand.NewPCG(seed, 0))}
 	counts := map[aclrules.Verdict]int{}
 	for n := 0; n < decisions(t); n = counts[aclrules.Allowed] + counts[aclrules.Denied] + counts[aclrules.Unknown] {
-		s := d.scene(questionsPerToken)
+		s := d.tokenCase(questionsPerToken)
 		verdicts, wrong := l.compare(s)
 		if wrong != "" {
 			t.Log(wrong)
@@ -64,37 +64,37 @@ func TestAgainstTheServer(t *testing.T) {
 	}
 	t.Logf("seed %d: %d allowed, %d denied, 0 mismatches", seed, counts[aclrules.Allowed], counts[aclrules.Denied])
 	if counts[aclrules.Unknown] > 0 || counts[aclrules.Allowed] < counts[aclrules.Denied]/10 {
-		t.Errorf("verdicts %v: the scenes show too little", counts)
+		t.Errorf("verdicts %v: the tokenCases show too little", counts)
 	}
 }
 
-// lab is a server to make scenes on.
-type lab struct {
-	t      *testing.T
-	acl    *api.ACL
-	read   *api.Client
-	judge  *Authorizer
-	key    *ecdsa.PrivateKey
-	public string
-	scenes int
+// aclServer is a server to make token cases on.
+type aclServer struct {
+	t          *testing.T
+	acl        *api.ACL
+	read       *api.Client
+	authorizer *Authorizer
+	key        *ecdsa.PrivateKey
+	public     string
+	tokenCases int
 	// strict servers refuse policies that set an argument again.
 	strict bool
 }
 
-func newLab(t *testing.T) *lab {
+func newACLServer(t *testing.T) *aclServer {
 	t.Helper()
 	c := client(t, secured, testkit.ManagementToken)
-	judge, err := NewAuthorizer(Options{Address: secured.HTTPAddr}, "")
+	authorizer, err := NewAuthorizer(Options{Address: secured.HTTPAddr}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := labOf(t, c)
-	l.judge, l.strict = judge, secured.Since(t, 1, 22)
+	l := aclServerOf(t, c)
+	l.authorizer, l.strict = authorizer, secured.Since(t, 1, 22)
 	return l
 }
 
-// labOf returns a lab that makes and signs, and asks nothing.
-func labOf(t *testing.T, c *api.Client) *lab {
+// aclServerOf returns an aclServer that makes and signs, and asks nothing.
+func aclServerOf(t *testing.T, c *api.Client) *aclServer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -105,22 +105,22 @@ func labOf(t *testing.T, c *api.Client) *lab {
 		t.Fatal(err)
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	return &lab{t: t, acl: c.ACL(), read: c, key: key, public: string(public)}
+	return &aclServer{t: t, acl: c.ACL(), read: c, key: key, public: string(public)}
 }
 
-func (l *lab) must(err error) {
+func (l *aclServer) must(err error) {
 	l.t.Helper()
 	if err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-// compare makes the scene and returns our verdicts, and the first that is not
+// compare makes the token case and returns our verdicts, and the first that is not
 // the server's.
-func (l *lab) compare(s scene) (verdicts []aclrules.Verdict, wrong string) {
+func (l *aclServer) compare(s tokenCase) (verdicts []aclrules.Verdict, wrong string) {
 	l.t.Helper()
-	l.scenes++
-	salt := fmt.Sprintf("s%d%x", l.scenes, mathrand.Uint32())
+	l.tokenCases++
+	salt := fmt.Sprintf("s%d%x", l.tokenCases, mathrand.Uint32())
 	secret, subject := l.build(s, salt)
 	r := aclrules.Resolver{Objects: NewACLReader(l.read, ""), Datacenter: "dc1", Now: time.Now()}
 	found := r.Resolve(context.Background(), subject)
@@ -138,7 +138,7 @@ func (l *lab) compare(s scene) (verdicts []aclrules.Verdict, wrong string) {
 		q.Segment = salted(q.Segment, salt)
 		questions = append(questions, q)
 	}
-	allowed, err := l.judge.Authorize(context.Background(), secret, questions)
+	allowed, err := l.authorizer.Authorize(context.Background(), secret, questions)
 	l.must(err)
 	table := aclrules.Merge(found.Rules, aclrules.Options{Default: aclrules.Denied})
 	for i, q := range questions {
@@ -152,8 +152,8 @@ func (l *lab) compare(s scene) (verdicts []aclrules.Verdict, wrong string) {
 	return verdicts, ""
 }
 
-// shrink looks for a smaller scene that goes wrong, too.
-func (l *lab) shrink(s scene, wrong string) (scene, string) {
+// shrink looks for a smaller tokenCase that goes wrong, too.
+func (l *aclServer) shrink(s tokenCase, wrong string) (tokenCase, string) {
 	for again := true; again; {
 		again = false
 		for _, c := range s.smaller() {
@@ -166,9 +166,9 @@ func (l *lab) shrink(s scene, wrong string) (scene, string) {
 	return s, wrong
 }
 
-// build makes the scene on the server. The secret is empty when the server
+// build makes the token case on the server. The secret is empty when the server
 // refuses the login.
-func (l *lab) build(s scene, salt string) (secret string, subject aclrules.Subject) {
+func (l *aclServer) build(s tokenCase, salt string) (secret string, subject aclrules.Subject) {
 	l.t.Helper()
 	var ids []string
 	for i, p := range s.Policies {
@@ -235,7 +235,7 @@ func withoutRepeated(t *testing.T, lines []string) []string {
 // What lint calls repeated is what servers from 1.22 on refuse, and no more.
 func TestRepeatedArgumentsAsTheServer(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newACLServer(t)
 	for i, text := range []string{
 		"mesh = \"read\"\nmesh = \"write\"",
 		"mesh = \"read\"\n\"mesh\" = \"write\"",
@@ -254,7 +254,7 @@ func TestRepeatedArgumentsAsTheServer(t *testing.T) {
 	}
 }
 
-func (l *lab) login(s scene, salt string) (string, aclrules.Subject) {
+func (l *aclServer) login(s tokenCase, salt string) (string, aclrules.Subject) {
 	l.t.Helper()
 	method := &api.ACLAuthMethod{Name: salt, Type: "jwt", Config: map[string]any{
 		"JWTValidationPubKeys": []string{l.public}, "BoundAudiences": []string{"test"},
@@ -290,7 +290,7 @@ func (l *lab) login(s scene, salt string) (string, aclrules.Subject) {
 }
 
 // sign makes a JWT.
-func (l *lab) sign(values map[string]string, groups []string) string {
+func (l *aclServer) sign(values map[string]string, groups []string) string {
 	l.t.Helper()
 	claims := map[string]any{"aud": "test", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
 		"groups": groups}

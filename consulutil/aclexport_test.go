@@ -120,7 +120,7 @@ func TestReadAuthMethod(t *testing.T) {
 	if diff := cmp.Diff(want, m); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	l := newLab(t)
+	l := newACLServer(t)
 	jwt := &api.ACLAuthMethod{Name: o.name("jwt"), Type: "jwt", Config: map[string]any{
 		"JWTValidationPubKeys": []string{l.public}, "BoundAudiences": []string{"test"},
 		"ClaimMappings":     map[string]string{"a": "team", "b": "env"},

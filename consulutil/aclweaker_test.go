@@ -51,27 +51,27 @@ func (g *grant) note(format string, args ...any) { fmt.Fprintf(&g.notes, format+
 
 // strength compares tools and servers.
 type strength struct {
-	*lab
+	*aclServer
 	dice
-	judges map[string]*Authorizer
-	counts map[string]int
+	authorizers map[string]*Authorizer
+	counts      map[string]int
 }
 
-func compareStrength(t *testing.T, newest bool, scenes int) {
+func compareStrength(t *testing.T, newest bool, tokenCases int) {
 	address, one, two := pair(t, newest)
 	seed := uint64(time.Now().UnixNano())
 	if s, err := strconv.ParseUint(os.Getenv("ACL_SEED"), 10, 64); err == nil {
 		seed = s
 	}
-	s := &strength{lab: labOf(t, one), dice: dice{mathrand.New(mathrand.NewPCG(seed, 1))},
-		judges: map[string]*Authorizer{}, counts: map[string]int{}}
+	s := &strength{aclServer: aclServerOf(t, one), dice: dice{mathrand.New(mathrand.NewPCG(seed, 1))},
+		authorizers: map[string]*Authorizer{}, counts: map[string]int{}}
 	for _, datacenter := range []string{"dc1", "dc2"} {
-		judge, err := NewAuthorizer(Options{Address: address}, datacenter)
+		authorizer, err := NewAuthorizer(Options{Address: address}, datacenter)
 		s.must(err)
-		s.judges[datacenter] = judge
+		s.authorizers[datacenter] = authorizer
 	}
 	var grants []*grant
-	for i := range scenes {
+	for i := range tokenCases {
 		grants = append(grants, s.grant(fmt.Sprintf("s%dx%x", i, s.Uint32())))
 	}
 	s.replicated(two.ACL(), grants[len(grants)-1])
@@ -85,11 +85,11 @@ func compareStrength(t *testing.T, newest bool, scenes int) {
 			t.Fatalf("seed %d:\n%s", seed, g.notes.String())
 		}
 	}
-	t.Logf("seed %d, %d scenes: %v, 0 weaker answers", seed, scenes, s.counts)
+	t.Logf("seed %d, %d tokenCases: %v, 0 weaker answers", seed, tokenCases, s.counts)
 	for _, what := range []string{"allowed", "denied", "logins",
 		"refused logins", "root logins", "covered", "not covered"} {
-		if s.counts[what] < scenes/50 {
-			t.Errorf("%s: %d, the scenes show too little", what, s.counts[what])
+		if s.counts[what] < tokenCases/50 {
+			t.Errorf("%s: %d, the tokenCases show too little", what, s.counts[what])
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (s *strength) compareWith(
 ) (allowed []bool) {
 	s.t.Helper()
 	questions := s.questions()
-	allowed, err := s.judges[datacenter].Authorize(s.t.Context(), secret, questions)
+	allowed, err := s.authorizers[datacenter].Authorize(s.t.Context(), secret, questions)
 	s.must(err)
 	report := s.report(export, datacenter, subject)
 	for i, q := range questions {
@@ -358,10 +358,10 @@ func (s *strength) checkCovers(export *aclrules.Snapshot, g *grant) {
 	}
 	s.counts["covered"]++
 	questions := s.questions()
-	for datacenter, judge := range s.judges {
-		has, err := judge.Authorize(s.t.Context(), g.owner.SecretID, questions)
+	for datacenter, authorizer := range s.authorizers {
+		has, err := authorizer.Authorize(s.t.Context(), g.owner.SecretID, questions)
 		s.must(err)
-		gets, err := judge.Authorize(s.t.Context(), g.wanted.SecretID, questions)
+		gets, err := authorizer.Authorize(s.t.Context(), g.wanted.SecretID, questions)
 		s.must(err)
 		for i, q := range questions {
 			if gets[i] && !has[i] && !has[0] { // with acl:write it could make any token

@@ -21,18 +21,18 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// judge is a server that allows what has an even number, and keeps what it was
+// authorizeServer is a server that allows what has an even number, and keeps what it was
 // asked.
-type judge struct {
+type authorizeServer struct {
 	*httptest.Server
 	mu      sync.Mutex
 	heads   []string
 	batches []int
 }
 
-func newJudge(t *testing.T) *judge {
+func newAuthorizeServer(t *testing.T) *authorizeServer {
 	t.Helper()
-	j := &judge{}
+	j := &authorizeServer{}
 	j.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked []map[string]any
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
@@ -77,7 +77,7 @@ func questions(n int) []aclrules.Query {
 func TestAuthorizeAsksInBatches(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int][]int{0: nil, 1: {1}, 64: {64}, 65: {64, 1}, 130: {64, 64, 2}} {
-		j := newJudge(t)
+		j := newAuthorizeServer(t)
 		allowed, err := authorizer(t, j.URL, "").Authorize(context.Background(), "secret", questions(n))
 		if err != nil || len(allowed) != n || !slices.Equal(j.batches, want) {
 			t.Fatalf("%d: %v, %v, batches %v", n, allowed, err, j.batches)
@@ -92,7 +92,7 @@ func TestAuthorizeAsksInBatches(t *testing.T) {
 
 func TestAuthorizeByHandMadePost(t *testing.T) {
 	t.Parallel()
-	j := newJudge(t)
+	j := newAuthorizeServer(t)
 	address := strings.TrimPrefix(j.URL, "http://")
 	for _, c := range []struct{ address, token, datacenter, want string }{
 		{address, "secret", "", "POST /v1/internal/acl/authorize [secret] true application/json"},
@@ -153,7 +153,7 @@ func TestAuthorizeErrors(t *testing.T) {
 // One bad batch fails the whole call: half of the answers would look like all of them.
 func TestAuthorizeGivesAllOrNothing(t *testing.T) {
 	t.Parallel()
-	j := newJudge(t)
+	j := newAuthorizeServer(t)
 	n := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n++; n > 1 {
@@ -171,7 +171,7 @@ func TestAuthorizeGivesAllOrNothing(t *testing.T) {
 
 func TestAuthorizeWithoutAServer(t *testing.T) {
 	t.Parallel()
-	j := newJudge(t)
+	j := newAuthorizeServer(t)
 	a := authorizer(t, j.URL, "")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -191,7 +191,7 @@ func TestAuthorizeWithoutAServer(t *testing.T) {
 // A server behind a socket file has no host name.
 func TestAuthorizeThroughASocket(t *testing.T) {
 	t.Parallel()
-	j := newJudge(t)
+	j := newAuthorizeServer(t)
 	path := filepath.Join(t.TempDir(), "consul.sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // crowd is tasks that send a request every minute to servers without sockets, under a synthetic
 // clock.
 type crowd struct {
-	world    sync.Mutex
+	mu       sync.Mutex
 	down     netip.Addr // refuses connections
 	requests map[netip.Addr]int
 	failures int
@@ -32,8 +32,8 @@ type crowd struct {
 
 // RoundTrip answers for the servers.
 func (c *crowd) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.world.Lock()
-	defer c.world.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	server := netip.MustParseAddrPort(r.URL.Host).Addr()
 	if server == c.down {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
@@ -74,21 +74,21 @@ func (c *crowd) task(ctx context.Context, t *testing.T, o config.ConsulServers, 
 		case <-time.After(pause):
 		}
 		if err := renewSession(client); err != nil && ctx.Err() == nil {
-			c.world.Lock()
+			c.mu.Lock()
 			c.failures++
-			c.world.Unlock()
+			c.mu.Unlock()
 		}
 	}
 }
 
 // shares returns the percentage of requests that each server gets in that time.
 func (c *crowd) shares(during time.Duration) []int {
-	c.world.Lock()
+	c.mu.Lock()
 	clear(c.requests)
-	c.world.Unlock()
+	c.mu.Unlock()
 	<-time.After(during)
-	c.world.Lock()
-	defer c.world.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	total := 0
 	for _, n := range c.requests {
 		total += n
@@ -162,8 +162,8 @@ func (c *crowd) restart(server netip.Addr) {
 }
 
 func (c *crowd) setDown(server netip.Addr) {
-	c.world.Lock()
-	defer c.world.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.down = server
 }
 

@@ -26,7 +26,7 @@ type cloud struct {
 	*Servers
 	start time.Time
 
-	world sync.Mutex
+	mu sync.Mutex
 	// alive are the servers. The addresses of others drop every packet, unless they refuse.
 	alive   []netip.Addr
 	refuses bool
@@ -63,10 +63,10 @@ func newCloud(t *testing.T, skip bool, alive []netip.Addr) *cloud {
 		Log:         hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),
 	})
 	c.lookup = func(ctx context.Context, _, _ string) ([]netip.Addr, error) {
-		c.world.Lock()
+		c.mu.Lock()
 		c.discoveries = append(c.discoveries, time.Since(c.start))
 		hosts := c.hosts
-		c.world.Unlock()
+		c.mu.Unlock()
 		return hosts(ctx)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -87,37 +87,37 @@ func newCloud(t *testing.T, skip bool, alive []netip.Addr) *cloud {
 
 // discovered returns the number of discoveries.
 func (c *cloud) discovered() int {
-	c.world.Lock()
-	defer c.world.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return len(c.discoveries)
 }
 
 // find makes discoveries return these at once.
 func (c *cloud) find(hosts []netip.Addr) {
-	c.world.Lock()
-	defer c.world.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.hosts = func(context.Context) ([]netip.Addr, error) { return hosts, nil }
 }
 
 // replace changes the servers.
 func (c *cloud) replace(alive []netip.Addr) {
-	c.world.Lock()
-	defer c.world.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.alive = alive
 }
 
 func (c *cloud) up(server netip.Addr) bool {
-	c.world.Lock()
-	defer c.world.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return slices.Contains(c.alive, server)
 }
 
 func (c *cloud) dialServer(ctx context.Context, _, address string) (net.Conn, error) {
 	server := netip.MustParseAddrPort(address).Addr()
 	if !c.up(server) {
-		c.world.Lock()
+		c.mu.Lock()
 		refuses := c.refuses
-		c.world.Unlock()
+		c.mu.Unlock()
 		if refuses {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 		}
@@ -149,8 +149,8 @@ func (c *cloud) serve(conn net.Conn, server netip.Addr) {
 }
 
 func (c *cloud) answer(path string, server netip.Addr) (status string, body []byte) {
-	c.world.Lock()
-	defer c.world.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if slices.Contains(c.leaderless, server) {
 		return "500 Internal Server Error", []byte("No cluster leader")
 	}
@@ -202,9 +202,9 @@ func (c *cloud) reach(
 	start := time.Now()
 	for time.Since(start) < limit {
 		err := do(t.Context())
-		c.world.Lock()
+		c.mu.Lock()
 		reached := slices.ContainsFunc(servers, func(a netip.Addr) bool { return len(c.requests[a]) > 0 })
-		c.world.Unlock()
+		c.mu.Unlock()
 		if reached {
 			return time.Since(start)
 		}

@@ -27,7 +27,7 @@ type bubble struct {
 	*Servers
 	client *api.Client
 
-	world sync.Mutex
+	mu sync.Mutex
 	// peers is the answer about them; empty for a fault.
 	peers string
 	// down are the hosts that cannot be reached.
@@ -39,22 +39,22 @@ type bubble struct {
 
 // change sets what the servers are from now on.
 func (b *bubble) change(peers string, down ...string) {
-	b.world.Lock()
-	defer b.world.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.peers, b.down = peers, down
 }
 
 // asked returns when peers was asked for, since the start.
 func (b *bubble) asked() []time.Duration {
-	b.world.Lock()
-	defer b.world.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return slices.Clone(b.requests)
 }
 
 // discovered returns how often hosts was resolved.
 func (b *bubble) discovered() int {
-	b.world.Lock()
-	defer b.world.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return b.discoveries
 }
 
@@ -67,16 +67,16 @@ func inBubble(t *testing.T, skip bool, test func(t *testing.T, b *bubble)) {
 			ServersOptions{Config: config.ConsulServers{Hosts: "consul.example.com",
 				SkipServerWatch: skip, HTTP: config.ServerHTTP{Port: 8500}, GRPC: config.ServerGRPC{Port: 8503}}})
 		b.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
-			b.world.Lock()
-			defer b.world.Unlock()
+			b.mu.Lock()
+			defer b.mu.Unlock()
 			b.discoveries++
 			return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
 		}
 		start := time.Now()
 		b.transport = &failover{servers: b.Servers, scheme: "http",
 			next: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
-				b.world.Lock()
-				defer b.world.Unlock()
+				b.mu.Lock()
+				defer b.mu.Unlock()
 				if slices.Contains(b.down, r.URL.Hostname()) {
 					return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
 				}

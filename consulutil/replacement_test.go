@@ -117,9 +117,9 @@ func TestHalfOfTheServersAreReplaced(t *testing.T) {
 	sizes(t, []int{2, 4, 6}, func(t *testing.T, n int, skip bool) {
 		c := newCloud(t, skip, group(0, n))
 		alive := append(group(0, n)[:n/2], group(1, n/2)...)
-		c.world.Lock()
+		c.mu.Lock()
 		clear(c.requests)
-		c.world.Unlock()
+		c.mu.Unlock()
 		c.replace(alive)
 		c.find(alive)
 		c.wantReached(t, alive, reachLimit)
@@ -148,9 +148,9 @@ func TestServersComeBackAtTheirAddresses(t *testing.T) {
 			}
 			<-time.After(time.Second)
 		}
-		c.world.Lock()
+		c.mu.Lock()
 		clear(c.requests)
-		c.world.Unlock()
+		c.mu.Unlock()
 		c.replace(group(0, n))
 		c.wantReached(t, group(0, n), reachLimit)
 	})
@@ -211,9 +211,9 @@ func TestDiscoveryThatIsNoHelpAtFirst(t *testing.T) {
 					c := newCloud(t, skip, group(0, 3))
 					c.replace(group(1, 3))
 					hosts := tt.hosts(c, time.Now())
-					c.world.Lock()
+					c.mu.Lock()
 					c.hosts = hosts
-					c.world.Unlock()
+					c.mu.Unlock()
 					c.wantReached(t, group(1, 3), tt.limit)
 				})
 			})
@@ -244,12 +244,12 @@ func TestSlowServerIsLeftForOneThatIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(t, true, group(0, 1))
 		c.replace(group(1, 1))
-		c.world.Lock()
+		c.mu.Lock()
 		c.hosts = func(context.Context) ([]netip.Addr, error) {
 			<-time.After(time.Second)
 			return group(1, 1), nil
 		}
-		c.world.Unlock()
+		c.mu.Unlock()
 		start := time.Now()
 		if err := c.read(t.Context()); err != nil {
 			t.Error(err)
@@ -264,9 +264,9 @@ func TestSlowServerIsLeftForOneThatIsFound(t *testing.T) {
 func TestLoadBalancerIsReplaced(t *testing.T) {
 	sizes(t, []int{1}, func(t *testing.T, _ int, skip bool) {
 		c := newCloud(t, skip, group(0, 1))
-		c.world.Lock()
+		c.mu.Lock()
 		c.peers = group(9, 3)
-		c.world.Unlock()
+		c.mu.Unlock()
 		<-time.After(10 * time.Minute)
 		c.replace(group(1, 1))
 		c.find(group(1, 1))
@@ -291,9 +291,9 @@ func TestServersAreFoundWithoutRun(t *testing.T) {
 func TestDiscoveriesSlowDownInALongOutage(t *testing.T) {
 	sizes(t, []int{1, 3}, func(t *testing.T, _ int, skip bool) {
 		c := newCloud(t, skip, group(0, 3))
-		c.world.Lock()
+		c.mu.Lock()
 		c.refuses = true
-		c.world.Unlock()
+		c.mu.Unlock()
 		c.replace(nil)
 		before := c.discovered()
 		for start := time.Now(); time.Since(start) < time.Hour; <-time.After(time.Second) {
@@ -317,9 +317,9 @@ func TestDiscoveriesSlowDownInALongOutage(t *testing.T) {
 func TestServersWithoutALeaderAreReplaced(t *testing.T) {
 	sizes(t, []int{1, 3, 5}, func(t *testing.T, n int, skip bool) {
 		c := newCloud(t, skip, group(0, n))
-		c.world.Lock()
+		c.mu.Lock()
 		c.leaderless = group(0, n)
-		c.world.Unlock()
+		c.mu.Unlock()
 		before := c.discovered()
 		for start := time.Now(); time.Since(start) < refusalLimit; <-time.After(time.Second) {
 			c.renew(t.Context())
@@ -346,13 +346,13 @@ func TestLoginAtAReplacedServerIsSentOnce(t *testing.T) {
 		if err := logIn(client); !isUnanswered(err) {
 			t.Errorf("got %v, want no answer", err)
 		}
-		c.world.Lock()
+		c.mu.Lock()
 		for _, a := range group(1, n) {
 			if len(c.requests[a]) > 0 {
 				t.Errorf("the login was sent to %s, too", a)
 			}
 		}
-		c.world.Unlock()
+		c.mu.Unlock()
 		c.wantReached(t, group(1, n), reachLimit)
 	})
 }

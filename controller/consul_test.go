@@ -17,7 +17,7 @@ import (
 // nothing of the others.
 func TestPassRemovesWhatADeadTaskLeft(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	client1, service1 := w.tokens(task1)
 	client2, service2 := w.tokens(task2)
 	w.register(task1, "pass-1", "critical")
@@ -58,7 +58,7 @@ func TestPassRemovesWhatADeadTaskLeft(t *testing.T) {
 // A pass with nothing to do asks Consul twice and ECS once for 100 tasks.
 func TestSteadyPassMakesFewRequests(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.tokens(task1)
 	w.register(task1, "steady", "passing")
 	w.ecs.running = []string{task1}
@@ -84,7 +84,7 @@ func TestSteadyPassMakesFewRequests(t *testing.T) {
 // the deletion is what we want, and does not stop the others.
 func TestDeletingAMissingTokenSucceeds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	client, service := w.tokens(task1)
 	w.ecs.stop(task1)
 	r, err := w.Look(t.Context())
@@ -104,7 +104,7 @@ func TestDeletingAMissingTokenSucceeds(t *testing.T) {
 // TestUnknownOwnTokenDeletesNothing: Consul answers as for a token that is gone.
 func TestUnknownOwnTokenDeletesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	client, service := w.tokens(task1)
 	w.ecs.stop(task1)
 	r, err := w.Look(t.Context())
@@ -127,7 +127,7 @@ func TestUnknownOwnTokenDeletesNothing(t *testing.T) {
 // description says.
 func TestTokensOfOtherAuthMethodsAreKept(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	others := w.login("jwt-of-others", task1, w.Cluster.ARN)
 	foreign := w.login("iam-ecs-service-token", task1, w.Cluster.ARN+"2")
 	client, service := w.tokens(task1)
@@ -142,7 +142,7 @@ func TestTokensOfOtherAuthMethodsAreKept(t *testing.T) {
 // short name are cleaned up, too, once ECS has shown the task as ours.
 func TestShortClusterName(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	short := w.login("iam-ecs-service-token", task1, w.Cluster.Name)
 	unknown := w.login("iam-ecs-service-token", task2, w.Cluster.Name)
 	w.ecs.stop(task1)
@@ -159,7 +159,7 @@ func TestShortClusterName(t *testing.T) {
 // stops nothing, and keeps the node.
 func TestForeignServiceOnTheNode(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.register(task1, "foreign", "critical")
 	w.put(otherService("foreign", "dns", nil))
 	spoof := map[string]string{"source": "consul-ecs", "task-id": task1, "task-arn": w.Cluster.TaskARN(task1)}
@@ -178,7 +178,7 @@ func TestForeignServiceOnTheNode(t *testing.T) {
 // pass that has nothing else to do.
 func TestNodeWaitsForSerf(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.register(task1, "waits", "passing")
 	w.ecs.stop(task1)
 	w.pass()
@@ -197,7 +197,7 @@ func TestNodeWaitsForSerf(t *testing.T) {
 // TestRemovedNodeIsNotReadAgain: one that another process has removed.
 func TestRemovedNodeIsNotReadAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.register(task1, "removed", "passing")
 	w.ecs.stop(task1)
 	w.pass()
@@ -224,10 +224,10 @@ func TestNodeThatReturns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			w.register(task1, back.Node, "critical")
 			w.ecs.stop(task1)
-			other := newWorld(t, nil)
+			other := newFixture(t, nil)
 			next, txns := w.requests.next, 0
 			w.requests.next = testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 				if r.URL.Path == "/v1/txn" {
@@ -255,7 +255,7 @@ func TestNodeThatReturns(t *testing.T) {
 // ECS is not in the snapshot.
 func TestTokensAreReadFirst(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.login("iam-ecs-service-token", task2, w.Cluster.ARN)
 	var late string
 	w.Cleaner.ECS = hooked{w.ecs, func() {

@@ -76,7 +76,7 @@ func backOff() retry.Policy {
 // *retry.PermanentError when Consul refuses the lock or the first setup.
 func (c *Controller) Run(ctx context.Context) error {
 	for {
-		err := retry.Do(ctx, backOff(), c.Log, "leadership", consulutil.Classify, c.term)
+		err := retry.Do(ctx, backOff(), c.Log, "leadership", consulutil.Classify, c.leadOnce)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -86,9 +86,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// term waits for leadership, and leads. It returns nil when leadership was lost: the
-// next term may begin without back-off.
-func (c *Controller) term(ctx context.Context) error {
+// leadOnce waits for leadership, and leads. It returns nil when leadership was lost: the
+// next attempt may begin without back-off.
+func (c *Controller) leadOnce(ctx context.Context) error {
 	current := ""
 	err := c.Lock.Lead(ctx, func(holder string) error {
 		if c.health.succeeded(time.Now(), noLead); current != holder {

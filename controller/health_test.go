@@ -28,7 +28,7 @@ func get(c *Controller, path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// unhealthyAfter runs the world and returns when /healthz turned 503, 0 for never.
+// unhealthyAfter runs the fixture and returns when /healthz turned 503, 0 for never.
 func (w *scripted) unhealthyAfter(d time.Duration) time.Duration {
 	ctx, cancel := context.WithTimeout(w.t.Context(), d)
 	defer cancel()

@@ -16,13 +16,13 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// withoutAgents makes the world's tasks have their services on the cluster's node.
+// withoutAgents makes the fixture's tasks have their services on the cluster's node.
 func withoutAgents(o *CleanerOptions) {
 	o.Leftovers = Leftovers{Methods: []string{"iam-ecs-service-token"}, ClusterNode: true}
 }
 
 // join registers what a task has on the cluster's node: a service and its proxy.
-func (w *world) join(task string) (ids []string) {
+func (w *fixture) join(task string) (ids []string) {
 	w.t.Helper()
 	meta := map[string]string{"source": "consul-ecs", "task-id": task, "task-arn": w.Cluster.TaskARN(task)}
 	for _, suffix := range []string{"", "-sidecar-proxy"} {
@@ -31,7 +31,7 @@ func (w *world) join(task string) (ids []string) {
 	return ids
 }
 
-func (w *world) joinAs(id, name string, meta map[string]string) string {
+func (w *fixture) joinAs(id, name string, meta map[string]string) string {
 	w.t.Helper()
 	w.put(&api.CatalogRegistration{
 		Node: w.Cluster.ARN, Address: "10.0.0.1", NodeMeta: map[string]string{"synthetic-node": "true"},
@@ -51,7 +51,7 @@ func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 	var slow awstest.ECSOptions
 	slow.Timing.Stop = time.Hour
 	ecs := awstest.NewECS(t, slow)
-	w := newWorld(t, func(o *CleanerOptions) {
+	w := newFixture(t, func(o *CleanerOptions) {
 		withoutAgents(o)
 		o.ECS = awsutil.NewECSReader(ecs.Config(), awsutil.ECSReaderOptions{CallsPerSecond: 1000})
 	})
@@ -116,7 +116,7 @@ func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 // none of the node's services.
 func TestUnchangedClusterNodeTakesTwoReads(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withoutAgents)
+	w := newFixture(t, withoutAgents)
 	w.ecs.running = []string{task1}
 	want := w.join(task1)
 	w.login("iam-ecs-service-token", task1, w.Cluster.ARN)
@@ -160,7 +160,7 @@ func TestUnchangedClusterNodeTakesTwoReads(t *testing.T) {
 // task finds it.
 func TestClusterNodeStays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withoutAgents)
+	w := newFixture(t, withoutAgents)
 	if r := w.pass(); r.Services != 0 || !r.NodeMissing {
 		t.Errorf("without a node: %+v", r)
 	}
@@ -183,7 +183,7 @@ func TestClusterNodeStays(t *testing.T) {
 // and the next pass completes it.
 func TestOneTasksErrorHidesNoOther(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withoutAgents)
+	w := newFixture(t, withoutAgents)
 	tasks := []string{strings.Repeat("a", 32), strings.Repeat("b", 32), strings.Repeat("c", 32)}
 	for _, id := range tasks {
 		w.join(id)
@@ -218,7 +218,7 @@ func TestHiddenClusterNode(t *testing.T) {
 		"not all services": `acl = "write" node_prefix "" { policy = "write" } service_prefix "web-" { policy = ` +
 			`"write" }`,
 	} {
-		w := newWorld(t, withoutAgents)
+		w := newFixture(t, withoutAgents)
 		w.join(task1)
 		w.ecs.stop(task1)
 		admin := w.Cleaner.Consul

@@ -29,7 +29,7 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			token := w.login("iam-ecs-service-token", task1, w.Cluster.ARN)
 			node := "rights-" + strings.ReplaceAll(name, " ", "-")
 			w.register(task1, node, "critical")
@@ -60,7 +60,7 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 // see what is on it.
 func TestHiddenServiceKeepsItsNode(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.register(task1, "hides", "critical")
 	w.put(otherService("hides", "dns", nil))
 	w.ecs.stop(task1)

@@ -15,9 +15,9 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 )
 
-// onECS makes the world ask the ECS API through AWS's SDK. The tasks are those of
+// onECS makes the fixture ask the ECS API through AWS's SDK. The tasks are those of
 // the cluster named like the test.
-func onECS(t *testing.T, change func(*awstest.ECSOptions)) (*world, *awstest.ECS) {
+func onECS(t *testing.T, change func(*awstest.ECSOptions)) (*fixture, *awstest.ECS) {
 	t.Helper()
 	var o awstest.ECSOptions
 	if change != nil {
@@ -25,14 +25,14 @@ func onECS(t *testing.T, change func(*awstest.ECSOptions)) (*world, *awstest.ECS
 	}
 	ecs := awstest.NewECS(t, o)
 	reader := awsutil.NewECSReader(ecs.Config(), awsutil.ECSReaderOptions{CallsPerSecond: 1000})
-	w := newWorld(t, func(o *CleanerOptions) {
+	w := newFixture(t, func(o *CleanerOptions) {
 		o.ECS = reader
 	})
 	return w, ecs
 }
 
-// run runs tasks of the world's cluster, and returns their IDs.
-func (w *world) run(ecs *awstest.ECS, g awstest.TaskGroup) (ids []string) {
+// run runs tasks of the fixture's cluster, and returns their IDs.
+func (w *fixture) run(ecs *awstest.ECS, g awstest.TaskGroup) (ids []string) {
 	g.Cluster = w.Cluster.Name
 	for _, arn := range ecs.Run(g) {
 		ids = append(ids, arn[strings.LastIndexByte(arn, '/')+1:])
@@ -41,7 +41,7 @@ func (w *world) run(ecs *awstest.ECS, g awstest.TaskGroup) (ids []string) {
 }
 
 // tokensOf makes one token for each task.
-func (w *world) tokensOf(ids []string) (accessors []string) {
+func (w *fixture) tokensOf(ids []string) (accessors []string) {
 	for _, id := range ids {
 		accessors = append(accessors, w.login("iam-ecs-service-token", id, w.Cluster.ARN))
 	}
@@ -114,7 +114,7 @@ func TestUntaggedTaskIsAlive(t *testing.T) {
 // what it did not answer for, or shows in another cluster.
 func TestFailuresAreNoDeath(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.limits = limits{time.Nanosecond, time.Nanosecond}
 	tokens := []string{}
 	for i := range 4 {
@@ -154,7 +154,7 @@ func TestPartialAnswersDeleteNothing(t *testing.T) {
 	for name, fail := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			w.limits = limits{time.Nanosecond, time.Nanosecond}
 			w.register(task1, "partial-"+name, "passing")
 			w.pass() // the first look
@@ -178,7 +178,7 @@ func TestPartialAnswersDeleteNothing(t *testing.T) {
 // missing "since then": another one led, and may have seen it.
 func TestForget(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.limits = limits{time.Nanosecond, time.Nanosecond}
 	w.register(task1, "forget", "passing")
 	w.pass()
@@ -224,7 +224,7 @@ func (f *failingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // in the report and in the error.
 func TestOneFailureStopsNoOther(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	client, service := w.tokens(task1)
 	w.register(task1, "failures", "critical")
 	w.ecs.stop(task1)
@@ -248,7 +248,7 @@ func TestOneFailureStopsNoOther(t *testing.T) {
 // TestBrokenReadsOfConsul: a service that cannot be read stops no other.
 func TestBrokenReadsOfConsul(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	client, service := w.tokens(task1)
 	w.register(task1, "broken", "critical")
 	w.ecs.stop(task1)

@@ -132,7 +132,7 @@ func (e Envoy) signalled(s envoyState, ev signalled) (envoyState, []action) {
 	switch ev.signal {
 	case syscall.SIGTERM:
 		if s.phase == envoyServing {
-			return e.term(s)
+			return e.onTERM(s)
 		}
 		return s, nil
 	case syscall.SIGINT, syscall.SIGQUIT:
@@ -196,8 +196,8 @@ func (e Envoy) woke(s envoyState) (envoyState, []action) {
 	return s, nil
 }
 
-// term handles the first TERM.
-func (e Envoy) term(s envoyState) (envoyState, []action) {
+// onTERM handles the first TERM.
+func (e Envoy) onTERM(s envoyState) (envoyState, []action) {
 	var acts []action
 	if e.Callers != nil {
 		s.phase = envoyLeaving

@@ -108,11 +108,11 @@ func (a *agentAPI) count(prefix string) int {
 }
 
 // withAgentAPI runs a test with a healthy task whose proxy's listener has each status.
-func withAgentAPI(t *testing.T, test func(*testing.T, *rig, *agentAPI)) {
+func withAgentAPI(t *testing.T, test func(*testing.T, *fixture, *agentAPI)) {
 	for _, listener := range []string{api.HealthPassing, api.HealthCritical} {
 		t.Run("listener "+listener, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, []string{"app"}, func(r *rig) {
+			inBubble(t, []string{"app"}, func(r *fixture) {
 				w, err := workload.New(r.cfg, workload.Task{TaskARN: taskARN, Family: "web"}, "")
 				if err != nil {
 					t.Fatal(err)
@@ -128,7 +128,7 @@ func withAgentAPI(t *testing.T, test func(*testing.T, *rig, *agentAPI)) {
 				r.registrar = registrar.New(&config.Config{}, client)
 				r.metadata.set(map[string]string{"app": "HEALTHY"}, nil)
 				r.run()
-				r.pass(5 * time.Second)
+				r.advance(5 * time.Second)
 				a.count("")
 				test(t, r, a)
 			})
@@ -138,11 +138,11 @@ func withAgentAPI(t *testing.T, test func(*testing.T, *rig, *agentAPI)) {
 
 func TestAgentIsAskedTwelveTimesAMinuteAtRest(t *testing.T) {
 	t.Parallel()
-	withAgentAPI(t, func(t *testing.T, r *rig, a *agentAPI) {
-		r.pass(30 * time.Second)
+	withAgentAPI(t, func(t *testing.T, r *fixture, a *agentAPI) {
+		r.advance(30 * time.Second)
 		a.count("")
 		const minutes = 10
-		r.pass(minutes * time.Minute)
+		r.advance(minutes * time.Minute)
 		if got := a.count(""); got > 12*minutes {
 			t.Errorf("%d requests in %d min, want at most %d", got, minutes, 12*minutes)
 		}
@@ -153,19 +153,19 @@ func TestAgentIsAskedTwelveTimesAMinuteAtRest(t *testing.T) {
 func TestChangeIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	const changes = 40
-	withAgentAPI(t, func(t *testing.T, r *rig, a *agentAPI) {
+	withAgentAPI(t, func(t *testing.T, r *fixture, a *agentAPI) {
 		for i := range changes {
 			health, want := "HEALTHY", api.HealthPassing
 			if i%2 == 0 {
 				health, want = "UNHEALTHY", api.HealthCritical
 			}
 			r.metadata.set(map[string]string{"app": health}, nil)
-			r.pass(tick + 100*time.Millisecond)
+			r.advance(tick + 100*time.Millisecond)
 			if got := a.status(); got != want {
 				t.Errorf("change %d: the check is %s after %s, want %s", i, got, tick, want)
 			}
 		}
-		r.pass(3 * time.Second)
+		r.advance(3 * time.Second)
 		if got := a.count("PUT "); got != changes {
 			t.Errorf("%d writes for %d changes", got, changes)
 		}

@@ -18,7 +18,7 @@ import (
 // counted is a task at servers whose requests are counted. Its metadata are steady, until its
 // containers stop.
 type counted struct {
-	*rig
+	*fixture
 	s        *sessions
 	requests atomic.Int64
 	writes   atomic.Int64
@@ -28,8 +28,8 @@ type counted struct {
 // inCounted runs a test of a task with login, with or without a session.
 func inCounted(t *testing.T, session bool, test func(c *counted)) {
 	t.Helper()
-	atServers(t, []string{"app"}, func(r *rig) {
-		c := &counted{rig: r, s: newSessions(1)}
+	atServers(t, []string{"app"}, func(r *fixture) {
+		c := &counted{fixture: r, s: newSessions(1)}
 		if !session {
 			c.s.version = "1.20.1"
 		}
@@ -101,13 +101,13 @@ func TestFailureIsCheap(t *testing.T) {
 				t.Parallel()
 				inCounted(t, session, func(c *counted) {
 					c.run()
-					c.pass(time.Minute)
+					c.advance(time.Minute)
 					before := c.requests.Load()
-					c.pass(90 * sec)
+					c.advance(90 * sec)
 					idle := c.requests.Load() - before
 					c.breaks(fail)
 					before = c.requests.Load()
-					c.pass(90 * sec)
+					c.advance(90 * sec)
 					failing := c.requests.Load() - before
 					c.breaks(fail)
 					t.Logf("%d requests in 90 s, %d before", failing, idle)
@@ -134,7 +134,7 @@ func TestEndAtFailingServersIsCheap(t *testing.T) {
 			for range 20 {
 				inCounted(t, true, func(c *counted) {
 					c.run()
-					c.pass(time.Minute)
+					c.advance(time.Minute)
 					c.breaks(fail)
 					before := c.writes.Load()
 					took, _ := c.end()
@@ -158,14 +158,14 @@ func TestServersThatReturnGetCritical(t *testing.T) {
 		for range 20 {
 			inCounted(t, true, func(c *counted) {
 				c.run()
-				c.pass(time.Minute)
+				c.advance(time.Minute)
 				c.breaks(testkit.Refused(http.StatusInternalServerError, "No cluster leader"))
 				c.cancel(&exit.SignalError{})
-				c.pass(outage)
+				c.advance(outage)
 				c.fail.Store(nil)
 				back := time.Now()
 				for c.s.status("web-0f9de17a-app") != "critical" {
-					c.pass(100 * time.Millisecond)
+					c.advance(100 * time.Millisecond)
 				}
 				most = max(most, time.Since(back))
 				c.end()
@@ -214,7 +214,7 @@ func paused(c *counted, after time.Duration, end bool) {
 	c.registrar = &doubting{Registrar: c.registrar}
 	c.metadata.set(map[string]string{"app": "UNHEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
 	c.run()
-	c.pass(time.Minute)
+	c.advance(time.Minute)
 	var old atomic.Pointer[[]byte]
 	c.breaks(func(r *http.Request) (*http.Response, error) {
 		if testkit.Kind(r) == "catalog/register" && old.Load() == nil {
@@ -224,19 +224,19 @@ func paused(c *counted, after time.Duration, end bool) {
 		return nil, nil
 	})
 	c.metadata.set(map[string]string{"app": "HEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
-	c.pass(sec)
+	c.advance(sec)
 	c.wantCatalog("passing")
 	if end {
 		c.cancel(&exit.SignalError{})
 	} else {
 		c.metadata.set(map[string]string{"app": "UNHEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
 	}
-	c.pass(sec / 2)
+	c.advance(sec / 2)
 	c.wantCatalog("critical")
-	c.pass(after)
+	c.advance(after)
 	c.s.apply(*old.Load())
 	c.wantCatalog("passing")
-	c.pass(2*sec + 100*time.Millisecond)
+	c.advance(2*sec + 100*time.Millisecond)
 	c.wantCatalog("critical")
 	c.end()
 }
@@ -247,13 +247,13 @@ func TestOldWriteIsUndoneWithoutMetadata(t *testing.T) {
 	inCounted(t, true, func(c *counted) {
 		c.registrar = &doubting{Registrar: c.registrar}
 		c.run()
-		c.pass(sec / 2)
+		c.advance(sec / 2)
 		c.metadata.set(map[string]string{"app": "UNHEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
-		c.pass(sec)
+		c.advance(sec)
 		c.metadata.set(nil, errors.New("connection refused"))
-		c.pass(sec)
+		c.advance(sec)
 		c.s.apply([]byte(`{"Checks":[{"CheckID":"web-0f9de17a-app","Status":"passing"}]}`))
-		c.pass(2*sec + 500*time.Millisecond)
+		c.advance(2*sec + 500*time.Millisecond)
 		c.wantCatalog("critical")
 		c.end()
 	})
@@ -265,15 +265,15 @@ func TestReadBackThatFailsIsRepeated(t *testing.T) {
 	inCounted(t, true, func(c *counted) {
 		c.registrar = &doubting{Registrar: c.registrar}
 		c.run()
-		c.pass(sec / 2)
+		c.advance(sec / 2)
 		c.metadata.set(map[string]string{"app": "UNHEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
-		c.pass(sec)
+		c.advance(sec)
 		c.wantCatalog("critical")
 		c.breaks(testkit.Refused(http.StatusInternalServerError, "No cluster leader", "txn"))
-		c.pass(12 * sec)
+		c.advance(12 * sec)
 		c.s.apply([]byte(`{"Checks":[{"CheckID":"web-0f9de17a-app","Status":"passing"}]}`))
 		c.fail.Store(nil)
-		c.pass(10 * sec)
+		c.advance(10 * sec)
 		c.wantCatalog("critical")
 		c.end()
 	})

@@ -34,7 +34,7 @@ func converges(c *counted, random *rand.Rand) {
 	c.accepts = func(ctx context.Context, _ string) error { return p.accepts(ctx, "") }
 	faults := &faults{c: c, random: rand.New(rand.NewPCG(random.Uint64(), 2))}
 	c.run()
-	c.pass(sec)
+	c.advance(sec)
 	c.breaks(faults.answer)
 	health, away, closed := "HEALTHY", false, false
 	for range random.IntN(30) {
@@ -53,10 +53,10 @@ func converges(c *counted, random *rand.Rand) {
 			health = []string{"HEALTHY", "UNHEALTHY"}[random.IntN(2)]
 		}
 		c.reports(health, away)
-		c.pass(writeTimeout + sec + time.Duration(random.IntN(int(20*sec)))) // seen after a write that hangs
+		c.advance(writeTimeout + sec + time.Duration(random.IntN(int(20*sec)))) // seen after a write that hangs
 	}
 	c.fail.Store(nil)
-	c.pass(45 * sec)
+	c.advance(45 * sec)
 	want := "critical"
 	if health == "HEALTHY" && !(away && closed) {
 		want = "passing"

@@ -9,10 +9,10 @@ import (
 // TestRefusedCriticalDoesNotEndTheOthers: each check is repeated until Consul takes it.
 func TestRefusedCriticalDoesNotEndTheOthers(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"a", "b"}, func(r *rig) {
+	inBubble(t, []string{"a", "b"}, func(r *fixture) {
 		r.metadata.set(map[string]string{"a": "HEALTHY", "b": "HEALTHY"}, nil)
 		r.run()
-		r.pass(500 * time.Millisecond)
+		r.advance(500 * time.Millisecond)
 		r.agent.setAnswer(func(o op) error {
 			if o.Check == "a" {
 				return errDenied
@@ -33,10 +33,10 @@ func TestRefusedCriticalDoesNotEndTheOthers(t *testing.T) {
 
 func TestErrorOfEachCriticalIsReported(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"a", "b"}, func(r *rig) {
+	inBubble(t, []string{"a", "b"}, func(r *fixture) {
 		r.metadata.set(map[string]string{"a": "HEALTHY", "b": "HEALTHY"}, nil)
 		r.run()
-		r.pass(500 * time.Millisecond)
+		r.advance(500 * time.Millisecond)
 		r.agent.setAnswer(func(o op) error { return map[string]error{"a": errDenied, "b": errServer}[o.Check] })
 		_, err := r.term()
 		wantFailure(t, err, 3)
@@ -51,7 +51,7 @@ func TestHungWriteDoesNotDelayTheDrain(t *testing.T) {
 	for name, health := range map[string]string{"passing": "HEALTHY", "critical": "UNHEALTHY"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, []string{"app"}, func(r *rig) {
+			inBubble(t, []string{"app"}, func(r *fixture) {
 				r.agent.checks["app"] = &ttlCheck{status: "passing", ttl: 100000 * time.Hour}
 				r.agent.setAnswer(func(o op) error {
 					if o.Verb == "ensure" {
@@ -61,7 +61,7 @@ func TestHungWriteDoesNotDelayTheDrain(t *testing.T) {
 				})
 				r.metadata.set(healthOf(health), nil)
 				r.run()
-				r.pass(500 * time.Millisecond)
+				r.advance(500 * time.Millisecond)
 				r.agent.recorded()
 				took, err := r.term()
 				// A write that was cut off costs one repetition.
@@ -83,7 +83,7 @@ func TestHungWriteDoesNotDelayTheDrain(t *testing.T) {
 
 func TestCutOffPassingWriteLosesAgainstCritical(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.agent.late = 900 * time.Millisecond
 		r.agent.setAnswer(func(o op) error {
 			if o.Status == "passing" {
@@ -91,11 +91,11 @@ func TestCutOffPassingWriteLosesAgainstCritical(t *testing.T) {
 			}
 			return nil
 		})
-		r.pass(7700 * time.Millisecond) // the refresh of 10 s hangs
+		r.advance(7700 * time.Millisecond) // the refresh of 10 s hangs
 		if _, err := r.term(); err != nil {
 			t.Error(err)
 		}
-		r.pass(5 * sec)
+		r.advance(5 * sec)
 		r.wantStatus("app", "critical")
 		if got := r.agent.checks["app"].status; got != "critical" {
 			t.Errorf("last applied: %s", got)
@@ -109,10 +109,10 @@ func TestCutOffPassingWriteLosesBesideAFailingCheck(t *testing.T) {
 	for name, failure := range map[string]error{"refused": errDenied, "unanswered": errServer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, []string{"a", "b"}, func(r *rig) {
+			inBubble(t, []string{"a", "b"}, func(r *fixture) {
 				r.metadata.set(map[string]string{"a": "HEALTHY", "b": "HEALTHY"}, nil)
 				r.run()
-				r.pass(500 * time.Millisecond)
+				r.advance(500 * time.Millisecond)
 				r.agent.late = 900 * time.Millisecond
 				r.agent.setAnswer(func(o op) error {
 					switch {
@@ -123,11 +123,11 @@ func TestCutOffPassingWriteLosesBesideAFailingCheck(t *testing.T) {
 					}
 					return nil
 				})
-				r.pass(9700 * time.Millisecond) // the refresh of 10 s hangs
+				r.advance(9700 * time.Millisecond) // the refresh of 10 s hangs
 				if _, err := r.term(); !errors.Is(err, failure) {
 					t.Errorf("%v, want %v", err, failure)
 				}
-				r.pass(5 * sec)
+				r.advance(5 * sec)
 				r.wantStatus("b", "critical")
 				if got := r.agent.checks["b"].status; got != "critical" {
 					t.Errorf("last applied: %s", got)

@@ -23,10 +23,10 @@ func TestEndWithAnExpiredToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			atServers(t, []string{"app"}, func(r *rig) {
+			atServers(t, []string{"app"}, func(r *fixture) {
 				r.login("service-secret", "")
 				r.run()
-				r.pass(sec)
+				r.advance(sec)
 				r.logins.change(func() { r.logins.answer = tc.login })
 				r.catalog.setToken(func(token string) error {
 					if token == "service-secret" {

@@ -10,20 +10,20 @@ import (
 )
 
 // running starts a health-sync with one passing check.
-func running(t *testing.T, test func(*rig)) {
+func running(t *testing.T, test func(*fixture)) {
 	t.Helper()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.login("service-secret", "client-secret")
 		r.metadata.set(healthOf("HEALTHY"), nil)
 		r.run()
-		r.pass(2500 * time.Millisecond)
+		r.advance(2500 * time.Millisecond)
 		r.wantStatus("app", "passing")
 		r.agent.recorded()
 		test(r)
 	})
 }
 
-func (r *rig) wantLogOuts(want ...string) {
+func (r *fixture) wantLogOuts(want ...string) {
 	r.t.Helper()
 	if d := cmp.Diff(want, r.logout.distinct()); d != "" {
 		r.t.Errorf("logouts (-want +got):\n%s", d)
@@ -32,7 +32,7 @@ func (r *rig) wantLogOuts(want ...string) {
 
 func TestDrainIsImmediateAndOrdered(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.logout.answer = func(string) error {
 			r.wantStatus("app", "critical") // before any logout
 			return nil
@@ -50,12 +50,12 @@ func TestDrainIsImmediateAndOrdered(t *testing.T) {
 
 func TestClientTokenBelongsToItsOwner(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.file("client-token.owner", "client-entrypoint")
 		r.term()
 		r.wantLogOuts("service-secret")
 	})
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		removeFile(t, r, "client-token")
 		if _, err := r.term(); err != nil {
 			t.Error(err)
@@ -66,11 +66,11 @@ func TestClientTokenBelongsToItsOwner(t *testing.T) {
 
 func TestWithoutLoginNoTokenIsTouched(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.file("service-token", "another task's")
 		r.file("client-token", "another task's")
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		r.term()
 		r.wantLogOuts()
 	})
@@ -78,7 +78,7 @@ func TestWithoutLoginNoTokenIsTouched(t *testing.T) {
 
 func TestDrainRetriesCritical(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.agent.setAnswer(func(o op) error {
 			if o.At < 12*sec {
 				return errServer
@@ -97,10 +97,10 @@ func TestDrainRetriesCritical(t *testing.T) {
 
 func TestDrainWritesAllChecksAtOnce(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"a", "b", "c"}, func(r *rig) {
+	inBubble(t, []string{"a", "b", "c"}, func(r *fixture) {
 		r.metadata.set(map[string]string{"a": "HEALTHY", "b": "HEALTHY", "c": "HEALTHY"}, nil)
 		r.run()
-		r.pass(500 * time.Millisecond)
+		r.advance(500 * time.Millisecond)
 		r.agent.setAnswer(func(o op) error {
 			if o.Check == "a" {
 				return errHang
@@ -123,12 +123,12 @@ func TestDrainWritesAllChecksAtOnce(t *testing.T) {
 func TestDrainStaysInsideTheStopTimeout(t *testing.T) {
 	t.Parallel()
 	for _, stop := range []time.Duration{2 * sec, 30 * sec, 120 * sec} {
-		inBubble(t, []string{"app"}, func(r *rig) {
+		inBubble(t, []string{"app"}, func(r *fixture) {
 			r.stop = stop
 			r.login("service-secret", "client-secret")
 			r.metadata.set(healthOf("HEALTHY"), nil)
 			r.run()
-			r.pass(500 * time.Millisecond)
+			r.advance(500 * time.Millisecond)
 			r.agent.setAnswer(func(op) error { return errHang })
 			r.logout.answer = func(string) error { return errHang }
 			took, err := r.term()
@@ -146,7 +146,7 @@ func TestDrainStaysInsideTheStopTimeout(t *testing.T) {
 
 func TestDeniedCriticalEndsAtOnceWithExit3(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.agent.setAnswer(func(op) error { return errDenied })
 		took, err := r.term()
 		if took != 0 {
@@ -162,7 +162,7 @@ func TestDeniedCriticalEndsAtOnceWithExit3(t *testing.T) {
 
 func TestFailedLogOutIsNoFailure(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.logout.answer = func(string) error { return errServer }
 		if _, err := r.term(); err != nil {
 			t.Errorf("%v", err)
@@ -175,7 +175,7 @@ func TestFailedLogOutIsNoFailure(t *testing.T) {
 
 func TestLogOutIsRetried(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		failures := 3
 		r.logout.answer = func(string) error {
 			if failures--; failures >= 0 {
@@ -194,9 +194,9 @@ func TestLogOutIsRetried(t *testing.T) {
 
 func TestHungMetadataDoesNotDelayTheDrain(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.metadata.set(nil, errHang)
-		r.pass(sec) // the read of 3 s hangs
+		r.advance(sec) // the read of 3 s hangs
 		if took, err := r.term(); err != nil || took != 0 {
 			t.Errorf("took %s, %v", took, err)
 		}
@@ -206,7 +206,7 @@ func TestHungMetadataDoesNotDelayTheDrain(t *testing.T) {
 
 func TestAgentThatRestartsIsStillWritten(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.agent.setAnswer(func(o op) error {
 			switch {
 			case o.At < 6*sec:
@@ -228,7 +228,7 @@ func TestAgentThatRestartsIsStillWritten(t *testing.T) {
 
 func TestClientTokenIsLoggedOutLast(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.agent.setAnswer(func(o op) error {
 			if o.At < 8*sec {
 				return errServer
@@ -248,7 +248,7 @@ func TestClientTokenIsLoggedOutLast(t *testing.T) {
 
 func TestDrainOfAForgetfulAgent(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.agent.forget()
 		if _, err := r.term(); err != nil {
 			t.Error(err)
@@ -258,7 +258,7 @@ func TestDrainOfAForgetfulAgent(t *testing.T) {
 			op{2500 * time.Millisecond, "ensure", "app", "critical"})
 		r.wantStatus("app", "critical")
 	})
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.agent.forget()
 		r.agent.lost = true
 		if took, err := r.term(); err != nil || took != 0 {
@@ -282,12 +282,12 @@ func TestTermBeforeTheFirstMetadata(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, []string{"app"}, func(r *rig) {
+			inBubble(t, []string{"app"}, func(r *fixture) {
 				r.login("service-secret", "client-secret")
 				r.agent.checks["app"] = &ttlCheck{"passing", "", 100000 * time.Hour, time.Now()}
 				r.metadata.set(nil, errHang)
 				r.run()
-				r.pass(sec)
+				r.advance(sec)
 				if tc.metadataBack {
 					r.metadata.set(healthOf("HEALTHY"), nil)
 				}
@@ -306,11 +306,11 @@ func TestTermBeforeTheFirstMetadata(t *testing.T) {
 
 func TestTermBeforeTheToken(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.cfg.ConsulLogin.Enabled = true
 		r.file("client-token", "client-secret")
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		if took, err := r.term(); err != nil || took != 0 {
 			t.Errorf("took %s, %v", took, err)
 		}

@@ -38,14 +38,14 @@ func away() map[string]error {
 }
 
 // inOutage runs a test of a task with an agent, whose metadata are away after a minute.
-func inOutage(t *testing.T, err error, test func(r *rig, p *ports)) {
+func inOutage(t *testing.T, err error, test func(r *fixture, p *ports)) {
 	t.Helper()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		p := &ports{}
 		r.accepts = p.accepts
 		r.metadata.set(healthOf("HEALTHY"), nil)
 		r.run()
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		r.metadata.set(nil, err)
 		test(r, p)
 	})
@@ -56,10 +56,10 @@ func TestServingTaskStaysInTrafficWithoutMetadata(t *testing.T) {
 	for name, err := range away() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inOutage(t, err, func(r *rig, p *ports) {
+			inOutage(t, err, func(r *fixture, p *ports) {
 				began := time.Now()
 				for range 30 * 60 {
-					r.pass(sec)
+					r.advance(sec)
 					r.wantStatus("app", "passing")
 				}
 				r.agent.mu.Lock()
@@ -77,7 +77,7 @@ func TestServingTaskStaysInTrafficWithoutMetadata(t *testing.T) {
 					t.Errorf("%d looks at the port in 30 minutes", p.looks)
 				}
 				r.metadata.set(healthOf("UNHEALTHY"), nil)
-				r.pass(4 * sec)
+				r.advance(4 * sec)
 				r.wantStatus("app", "critical")
 				r.term()
 			})
@@ -90,13 +90,13 @@ func TestContainerThatEndsWithoutMetadataIsCriticalWithinTwoSeconds(t *testing.T
 	for name, err := range away() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inOutage(t, err, func(r *rig, p *ports) {
-				r.pass(10*sec + 300*time.Millisecond)
+			inOutage(t, err, func(r *fixture, p *ports) {
+				r.advance(10*sec + 300*time.Millisecond)
 				p.close(true)
-				r.pass(2 * sec)
+				r.advance(2 * sec)
 				r.wantStatus("app", "critical")
 				p.close(false) // started again
-				r.pass(2 * sec)
+				r.advance(2 * sec)
 				r.wantStatus("app", "passing")
 				r.term()
 			})
@@ -107,13 +107,13 @@ func TestContainerThatEndsWithoutMetadataIsCriticalWithinTwoSeconds(t *testing.T
 // TestOneLostConnectionIsNoEnd: an application whose backlog is full for a moment lives.
 func TestOneLostConnectionIsNoEnd(t *testing.T) {
 	t.Parallel()
-	inOutage(t, errors.New("connection refused"), func(r *rig, p *ports) {
-		r.pass(10*sec + 100*time.Millisecond)
+	inOutage(t, errors.New("connection refused"), func(r *fixture, p *ports) {
+		r.advance(10*sec + 100*time.Millisecond)
 		p.mu.Lock()
 		p.lost = p.looks + 3
 		p.mu.Unlock()
 		for range 20 {
-			r.pass(sec / 2)
+			r.advance(sec / 2)
 			r.wantStatus("app", "passing")
 		}
 		r.term()
@@ -126,18 +126,18 @@ func TestStatusExpiresWithoutEvidence(t *testing.T) {
 	for name, port := range map[string]int{"no port": 0, "UDP": 8080} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, []string{"app"}, func(r *rig) {
+			inBubble(t, []string{"app"}, func(r *fixture) {
 				r.cfg.Service.Port = port
 				r.metadata.set(healthOf("HEALTHY"), nil)
 				r.run()
-				r.pass(time.Minute)
+				r.advance(time.Minute)
 				r.metadata.set(nil, errors.New("connection refused"))
-				r.pass(vouchFor)
+				r.advance(vouchFor)
 				r.wantStatus("app", "passing")
-				r.pass(31 * sec)
+				r.advance(31 * sec)
 				r.wantStatus("app", "critical")
 				r.metadata.set(healthOf("HEALTHY"), nil)
-				r.pass(sec)
+				r.advance(sec)
 				r.wantStatus("app", "passing")
 				r.term()
 			})
@@ -148,18 +148,18 @@ func TestStatusExpiresWithoutEvidence(t *testing.T) {
 // TestRestartOfTheECSAgentCausesNoWrite: all tasks of a machine have it together.
 func TestRestartOfTheECSAgentCausesNoWrite(t *testing.T) {
 	t.Parallel()
-	atServers(t, []string{"app"}, func(r *rig) {
+	atServers(t, []string{"app"}, func(r *fixture) {
 		p := &ports{}
 		r.accepts = p.accepts
 		var outputs []string
 		r.catalog.output = func(output string) { outputs = append(outputs, output) }
 		r.run()
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		known := len(outputs)
 		r.metadata.set(nil, errors.New("connection refused"))
-		r.pass(20 * sec)
+		r.advance(20 * sec)
 		r.metadata.set(map[string]string{"app": "HEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
-		r.pass(2 * time.Minute)
+		r.advance(2 * time.Minute)
 		if len(outputs) != known {
 			t.Errorf("other outputs: %q", outputs[known:])
 		}
@@ -171,7 +171,7 @@ func TestRestartOfTheECSAgentCausesNoWrite(t *testing.T) {
 // TestProxyThatEndsWithoutMetadata makes its check critical, and that of the service.
 func TestProxyThatEndsWithoutMetadata(t *testing.T) {
 	t.Parallel()
-	atServers(t, []string{"app"}, func(r *rig) {
+	atServers(t, []string{"app"}, func(r *fixture) {
 		var mu sync.Mutex
 		ended := false
 		r.accepts = func(_ context.Context, address string) error {
@@ -183,14 +183,14 @@ func TestProxyThatEndsWithoutMetadata(t *testing.T) {
 			return nil
 		}
 		r.run()
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		r.catalog.recorded()
 		r.metadata.set(nil, errors.New("connection refused"))
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		mu.Lock()
 		ended = true
 		mu.Unlock()
-		r.pass(2 * sec)
+		r.advance(2 * sec)
 		puts := r.catalog.recorded()
 		if len(puts) != 1 {
 			t.Fatalf("writes %v", puts)
@@ -210,7 +210,7 @@ func TestProxyThatEndsWithoutMetadata(t *testing.T) {
 // task, whatever its application does.
 func TestPortWithoutHealthSyncContainersSaysNothing(t *testing.T) {
 	t.Parallel()
-	atServers(t, nil, func(r *rig) {
+	atServers(t, nil, func(r *fixture) {
 		p := &ports{}
 		r.accepts = func(ctx context.Context, address string) error {
 			if strings.HasSuffix(address, ":8080") {
@@ -219,12 +219,12 @@ func TestPortWithoutHealthSyncContainersSaysNothing(t *testing.T) {
 			return nil
 		}
 		r.run()
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		r.catalog.recorded()
 		r.metadata.set(nil, errors.New("connection refused"))
-		r.pass(sec)
+		r.advance(sec)
 		p.close(true)
-		r.pass(10 * time.Minute)
+		r.advance(10 * time.Minute)
 		r.wantPuts()
 		r.end()
 	})
@@ -246,22 +246,22 @@ func TestLastReportCountsWithoutMetadata(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for range 10 { // the pauses are random
-				atServers(t, []string{"app"}, func(r *rig) {
+				atServers(t, []string{"app"}, func(r *fixture) {
 					r.accepts = func(context.Context, string) error { return nil }
 					r.run()
-					r.pass(sec)
+					r.advance(sec)
 					r.catalog.setAnswer(func(put) error { return errServer })
 					for i, health := range c.reports {
 						r.metadata.set(map[string]string{"app": health, "sidecar-proxy": "HEALTHY"}, nil)
-						r.pass(sec)
+						r.advance(sec)
 						if i == 0 {
-							r.pass(c.since)
+							r.advance(c.since)
 						}
 					}
 					r.metadata.set(nil, errors.New("connection refused"))
-					r.pass(sec)
+					r.advance(sec)
 					r.catalog.setAnswer(nil)
-					r.pass(20 * sec)
+					r.advance(20 * sec)
 					if got := r.catalog.status("app"); got != c.want {
 						t.Errorf("the check is %s, want %s", got, c.want)
 					}
@@ -275,21 +275,21 @@ func TestLastReportCountsWithoutMetadata(t *testing.T) {
 // TestPortThatAcceptsAgainIsNotWrittenAsRefusing when the write has failed meanwhile.
 func TestPortThatAcceptsAgainIsNotWrittenAsRefusing(t *testing.T) {
 	t.Parallel()
-	atServers(t, []string{"app"}, func(r *rig) {
+	atServers(t, []string{"app"}, func(r *fixture) {
 		p := &ports{}
 		r.accepts = p.accepts
 		r.run()
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		r.metadata.set(nil, errors.New("connection refused"))
-		r.pass(10 * sec)
+		r.advance(10 * sec)
 		r.catalog.setAnswer(func(put) error { return errServer })
 		p.close(true)
-		r.pass(10 * sec)
+		r.advance(10 * sec)
 		p.close(false)
-		r.pass(2 * sec)
+		r.advance(2 * sec)
 		r.catalog.recorded()
 		r.catalog.setAnswer(nil)
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		r.wantPuts()
 		r.end()
 	})
@@ -298,20 +298,20 @@ func TestPortThatAcceptsAgainIsNotWrittenAsRefusing(t *testing.T) {
 // TestReportTakesThePlaceOfRefusing: a port that accepts in the next outage is no reason to pass.
 func TestReportTakesThePlaceOfRefusing(t *testing.T) {
 	t.Parallel()
-	atServers(t, []string{"app"}, func(r *rig) {
+	atServers(t, []string{"app"}, func(r *fixture) {
 		p := &ports{}
 		r.accepts = p.accepts
 		r.run()
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		r.metadata.set(nil, errors.New("connection refused"))
-		r.pass(sec)
+		r.advance(sec)
 		p.close(true)
-		r.pass(5 * sec)
+		r.advance(5 * sec)
 		r.metadata.set(map[string]string{"app": "UNHEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
-		r.pass(sec)
+		r.advance(sec)
 		p.close(false)
 		r.metadata.set(nil, errors.New("connection refused"))
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		if got := r.catalog.status("app"); got != "critical" {
 			t.Errorf("the check is %s, want critical", got)
 		}

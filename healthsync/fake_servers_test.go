@@ -244,9 +244,9 @@ func (l *logins) change(f func()) {
 
 // atServers runs a test of a task without an agent, in which Envoy is healthy and stops a
 // second after TERM.
-func atServers(t *testing.T, containers []string, test func(*rig)) {
+func atServers(t *testing.T, containers []string, test func(*fixture)) {
 	t.Helper()
-	inBubble(t, containers, func(r *rig) {
+	inBubble(t, containers, func(r *fixture) {
 		r.cfg.ConsulServers = &config.ConsulServers{Hosts: "consul.example"}
 		r.cfg.ConsulHTTPAddr = ""
 		r.cfg.Proxy.Mode, r.cfg.Proxy.HealthCheckPort = config.ProxyDirect, 22000
@@ -260,12 +260,12 @@ func atServers(t *testing.T, containers []string, test func(*rig)) {
 }
 
 // end sends TERM to the whole task, whose other containers stop a second later.
-func (r *rig) end() (time.Duration, error) {
+func (r *fixture) end() (time.Duration, error) {
 	time.AfterFunc(sec, func() { r.metadata.stop("app", "side", "sidecar-proxy", "consul-dataplane") })
 	return r.term()
 }
 
-func (r *rig) wantPuts(want ...put) {
+func (r *fixture) wantPuts(want ...put) {
 	r.t.Helper()
 	if d := cmp.Diff(want, r.catalog.recorded()); d != "" {
 		r.t.Errorf("writes (-want +got):\n%s", d)
@@ -273,7 +273,7 @@ func (r *rig) wantPuts(want ...put) {
 }
 
 // wantAllLoggedOut checks that every token of the run ends with it: first is mesh-init's.
-func (r *rig) wantAllLoggedOut(first string) {
+func (r *fixture) wantAllLoggedOut(first string) {
 	r.t.Helper()
 	for _, secret := range append([]string{first}, r.logins.made...) {
 		if !slices.Contains(r.logout.distinct(), secret) {
@@ -283,7 +283,7 @@ func (r *rig) wantAllLoggedOut(first string) {
 }
 
 // content returns the content of a file of the bootstrap directory.
-func (r *rig) content(name string) string {
+func (r *fixture) content(name string) string {
 	r.t.Helper()
 	data, err := os.ReadFile(r.cfg.BootstrapDir + "/" + name)
 	if err != nil {

@@ -140,8 +140,8 @@ func (l *logout) distinct() []string {
 	return out
 }
 
-// rig is one health-sync in a synctest bubble.
-type rig struct {
+// fixture is one health-sync in a synctest bubble.
+type fixture struct {
 	t        *testing.T
 	cfg      *config.Config
 	metadata *metadata
@@ -168,13 +168,13 @@ type rig struct {
 	ended  time.Time
 }
 
-// inBubble runs a test with virtual time. The rig is configured but not
+// inBubble runs a test with virtual time. The fixture is configured but not
 // started.
-func inBubble(t *testing.T, containers []string, test func(*rig)) {
+func inBubble(t *testing.T, containers []string, test func(*fixture)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{
+		r := &fixture{
 			t: t,
 			cfg: &config.Config{
 				BootstrapDir:         dir,
@@ -202,14 +202,14 @@ func inBubble(t *testing.T, containers []string, test func(*rig)) {
 	})
 }
 
-func (r *rig) login(serviceToken, clientToken string) {
+func (r *fixture) login(serviceToken, clientToken string) {
 	r.cfg.ConsulLogin.Enabled = true
 	r.file("service-token", serviceToken)
 	r.file("client-token", clientToken)
 }
 
 // file puts a file into the bootstrap directory; no content, no file.
-func (r *rig) file(name, content string) {
+func (r *fixture) file(name, content string) {
 	r.t.Helper()
 	if content == "" {
 		return
@@ -219,7 +219,7 @@ func (r *rig) file(name, content string) {
 	}
 }
 
-func (r *rig) run() {
+func (r *fixture) run() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.cancel = cancel
 	log := hclog.New(&hclog.LoggerOptions{Output: r.log, Level: hclog.Info, DisableTime: true})
@@ -246,21 +246,21 @@ func (r *rig) run() {
 	}()
 }
 
-// pass lets virtual time go by and everything settle.
-func (r *rig) pass(d time.Duration) {
+// advance lets virtual time go by and everything settle.
+func (r *fixture) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
 // term stops the run and returns how long the drain took and its error.
-func (r *rig) term() (time.Duration, error) {
+func (r *fixture) term() (time.Duration, error) {
 	at := time.Now()
 	r.cancel(&exit.SignalError{Signal: syscall.SIGTERM})
 	<-r.done
 	return r.ended.Sub(at), r.err
 }
 
-func (r *rig) wantStatus(container, want string) {
+func (r *fixture) wantStatus(container, want string) {
 	r.t.Helper()
 	if got := r.agent.status(container); got != want {
 		r.t.Errorf("check of %s is %s, want %s", container, got, want)
@@ -268,7 +268,7 @@ func (r *rig) wantStatus(container, want string) {
 }
 
 // logged counts the log lines that contain text.
-func (r *rig) logged(text string) int {
+func (r *fixture) logged(text string) int {
 	n := 0
 	for line := range strings.Lines(r.log.String()) {
 		if strings.Contains(line, text) {
@@ -279,7 +279,7 @@ func (r *rig) logged(text string) int {
 }
 
 // wantTerm sends TERM, and checks that the run ends as wantEnd wants it.
-func (r *rig) wantTerm(least, most time.Duration) {
+func (r *fixture) wantTerm(least, most time.Duration) {
 	r.t.Helper()
 	took, err := r.term()
 	wantEnd(r.t, took, err, least, most)

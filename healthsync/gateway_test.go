@@ -15,9 +15,9 @@ import (
 const gatewayID = "web-0f9de17a"
 
 // inGateway runs a test of a gateway's health-sync with login, whose agent stays.
-func inGateway(t *testing.T, test func(*rig)) {
+func inGateway(t *testing.T, test func(*fixture)) {
 	t.Helper()
-	inBubble(t, nil, func(r *rig) {
+	inBubble(t, nil, func(r *fixture) {
 		r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web"}
 		r.login("service-secret", "client-secret")
 		r.file(workload.FileClientTokenOwner, "x")
@@ -31,10 +31,10 @@ func inGateway(t *testing.T, test func(*rig)) {
 // the container, and its token outlives its proxy.
 func TestGatewayIsDeregisteredAtTheEnd(t *testing.T) {
 	t.Parallel()
-	inGateway(t, func(r *rig) {
+	inGateway(t, func(r *fixture) {
 		r.agent.out = true // an earlier run was stopped
 		r.run()
-		r.pass(time.Hour)
+		r.advance(time.Hour)
 		if r.agent.out {
 			t.Error("not registered while it serves")
 		}
@@ -56,9 +56,9 @@ func TestGatewayIsDeregisteredAtTheEnd(t *testing.T) {
 // that it has not sent to the servers.
 func TestGatewayIsRegisteredOnce(t *testing.T) {
 	t.Parallel()
-	inGateway(t, func(r *rig) {
+	inGateway(t, func(r *fixture) {
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		r.wantOps(op{0, "publish", gatewayID, ""})
 		r.metadata.stop("sidecar-proxy")
 		if _, err := r.term(); err != nil {
@@ -70,9 +70,9 @@ func TestGatewayIsRegisteredOnce(t *testing.T) {
 // TestGatewayWhoseProxyKeepsRunning: ECS may stop the proxy after health-sync.
 func TestGatewayWhoseProxyKeepsRunning(t *testing.T) {
 	t.Parallel()
-	inGateway(t, func(r *rig) {
+	inGateway(t, func(r *fixture) {
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		r.wantTerm(5*sec, 7*sec)
 		if d := cmp.Diff([]string{"service-secret"}, r.logout.distinct()); d != "" {
 			t.Error(d)
@@ -83,10 +83,10 @@ func TestGatewayWhoseProxyKeepsRunning(t *testing.T) {
 // TestGatewayServesWithoutMetadata: the end of health-sync may be that of the task.
 func TestGatewayServesWithoutMetadata(t *testing.T) {
 	t.Parallel()
-	inGateway(t, func(r *rig) {
+	inGateway(t, func(r *fixture) {
 		r.metadata.set(nil, errors.New("unreachable"))
 		r.run()
-		r.pass(time.Hour)
+		r.advance(time.Hour)
 		select {
 		case <-r.done:
 			t.Fatalf("ended: %v", r.err)
@@ -114,7 +114,7 @@ func TestGatewayOfAFailingAgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inGateway(t, func(r *rig) {
+			inGateway(t, func(r *fixture) {
 				r.agent.out = !tt.registered
 				failures := 0
 				r.agent.setAnswer(func(o op) error {
@@ -127,7 +127,7 @@ func TestGatewayOfAFailingAgent(t *testing.T) {
 					return tt.end
 				})
 				r.run()
-				r.pass(time.Minute)
+				r.advance(time.Minute)
 				r.metadata.stop("sidecar-proxy")
 				if _, err := r.term(); cli.ExitCode(err) != tt.code {
 					t.Errorf("exit code %d for %v, want %d", cli.ExitCode(err), err, tt.code)
@@ -150,16 +150,16 @@ func TestGatewayOfAFailingAgent(t *testing.T) {
 // mesh-init replaces.
 func TestRefusedRegistrationIsRepeated(t *testing.T) {
 	t.Parallel()
-	inGateway(t, func(r *rig) {
+	inGateway(t, func(r *fixture) {
 		r.agent.out = true // an earlier run was stopped
 		r.agent.token = "new-secret"
 		r.run()
-		r.pass(time.Hour)
+		r.advance(time.Hour)
 		if !r.agent.out {
 			t.Error("registered without a token that the agent takes")
 		}
 		r.file(workload.FileServiceToken, "new-secret")
-		r.pass(2 * sec)
+		r.advance(2 * sec)
 		if r.agent.out {
 			t.Error("not registered with the new token")
 		}
@@ -174,7 +174,7 @@ func TestRefusedRegistrationIsRepeated(t *testing.T) {
 // order.
 func TestLateRegistrationDoesNotOutliveTheEnd(t *testing.T) {
 	t.Parallel()
-	inGateway(t, func(r *rig) {
+	inGateway(t, func(r *fixture) {
 		r.agent.out = true // an earlier run was stopped
 		r.agent.late = 500 * time.Millisecond
 		r.agent.setAnswer(func(o op) error {
@@ -184,12 +184,12 @@ func TestLateRegistrationDoesNotOutliveTheEnd(t *testing.T) {
 			return nil
 		})
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		r.metadata.stop("sidecar-proxy")
 		if _, err := r.term(); err != nil {
 			t.Error(err)
 		}
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		if !r.agent.out {
 			t.Error("a write of the start registered the gateway again")
 		}
@@ -199,12 +199,12 @@ func TestLateRegistrationDoesNotOutliveTheEnd(t *testing.T) {
 // TestGatewayWithoutAnAgent registers one check, and deregisters after its proxy.
 func TestGatewayWithoutAnAgent(t *testing.T) {
 	t.Parallel()
-	atServers(t, []string{"app"}, func(r *rig) {
+	atServers(t, []string{"app"}, func(r *fixture) {
 		r.cfg.Gateway = &config.Gateway{Kind: "api-gateway", Name: "web", HealthCheckPort: 22001}
 		r.login("service-secret", "")
 		r.metadata.set(map[string]string{"consul-dataplane": "HEALTHY"}, nil)
 		r.run()
-		r.pass(2500 * time.Millisecond)
+		r.advance(2500 * time.Millisecond)
 		r.wantPuts(put{0, map[string]string{"consul-dataplane": "passing"}})
 		r.wantTerm(5*sec, 7*sec)
 		r.wantPuts(put{2500 * time.Millisecond, map[string]string{"consul-dataplane": "critical"}})
@@ -220,12 +220,12 @@ func TestGatewayWithoutAnAgent(t *testing.T) {
 // is written at TERM, which could delay that.
 func TestMeshGatewayIsDeregisteredFirst(t *testing.T) {
 	t.Parallel()
-	atServers(t, nil, func(r *rig) {
+	atServers(t, nil, func(r *fixture) {
 		r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web"}
 		r.metadata.set(map[string]string{"sidecar-proxy": "HEALTHY"}, nil)
 		r.login("service-secret", "")
 		r.run()
-		r.pass(500 * time.Millisecond)
+		r.advance(500 * time.Millisecond)
 		var deregistered []time.Duration
 		r.servers.answer = func(string) error {
 			deregistered = append(deregistered, time.Since(r.servers.start))
@@ -262,12 +262,12 @@ func TestMeshGatewayIsDeregisteredAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			atServers(t, nil, func(r *rig) {
+			atServers(t, nil, func(r *fixture) {
 				r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web"}
 				r.metadata.set(map[string]string{"sidecar-proxy": "HEALTHY"}, nil)
 				r.catalog.setAnswer(func(put) error { return tc.write })
 				r.run()
-				r.pass(500 * time.Millisecond)
+				r.advance(500 * time.Millisecond)
 				r.metadata.stop("sidecar-proxy")
 				at := time.Now()
 				var got []time.Duration

@@ -10,7 +10,7 @@ import (
 )
 
 // agentGone runs test with an agent that refuses connections from the signal on.
-func agentGone(t *testing.T, test func(*rig)) {
+func agentGone(t *testing.T, test func(*fixture)) {
 	t.Helper()
 	for name, gone := range map[string]error{
 		"port":   errRefused,
@@ -18,7 +18,7 @@ func agentGone(t *testing.T, test func(*rig)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			running(t, func(r *rig) {
+			running(t, func(r *fixture) {
 				r.agent.setAnswer(func(op) error { return gone })
 				test(r)
 			})
@@ -28,7 +28,7 @@ func agentGone(t *testing.T, test func(*rig)) {
 
 func TestServicesOfAStoppedAgentAreDeregisteredAtTheServers(t *testing.T) {
 	t.Parallel()
-	agentGone(t, func(r *rig) {
+	agentGone(t, func(r *fixture) {
 		failures := 2
 		r.servers.answer = func(string) error {
 			if failures--; failures >= 0 {
@@ -61,7 +61,7 @@ func TestServicesOfAStoppedAgentMayStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agentGone(t, func(r *rig) {
+			agentGone(t, func(r *fixture) {
 				if r.servers.answer = func(string) error { return c.answer }; c.answer == nil {
 					r.cfg.ConsulHTTPAddr = ""
 				}

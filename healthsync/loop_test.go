@@ -13,7 +13,7 @@ const sec = time.Second
 
 func healthOf(app string) map[string]string { return map[string]string{"app": app} }
 
-func (r *rig) wantOps(want ...op) {
+func (r *fixture) wantOps(want ...op) {
 	r.t.Helper()
 	if d := cmp.Diff(want, r.agent.recorded()); d != "" {
 		r.t.Errorf("writes (-want +got):\n%s", d)
@@ -22,12 +22,12 @@ func (r *rig) wantOps(want ...op) {
 
 func TestFirstPassIsImmediate(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
 		r.run()
-		r.pass(0)
+		r.advance(0)
 		r.wantOps(op{0, "ensure", "app", "passing"})
-		r.pass(999 * time.Millisecond)
+		r.advance(999 * time.Millisecond)
 		r.wantOps()
 		r.term()
 		r.wantOps(op{999 * time.Millisecond, "set", "app", "critical"})
@@ -36,10 +36,10 @@ func TestFirstPassIsImmediate(t *testing.T) {
 
 func TestHealthyHourMakesRefreshesOnly(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
 		r.run()
-		r.pass(time.Hour - 500*time.Millisecond)
+		r.advance(time.Hour - 500*time.Millisecond)
 		ops := r.agent.recorded()
 		// One registration, and refreshes at 10, 20 ... 3590 s.
 		if len(ops) != 360 || ops[0] != (op{0, "ensure", "app", "passing"}) ||
@@ -58,9 +58,9 @@ func TestHealthyHourMakesRefreshesOnly(t *testing.T) {
 
 func TestMissingContainerIsWrittenOnce(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.run()
-		r.pass(59500 * time.Millisecond)
+		r.advance(59500 * time.Millisecond)
 		r.wantOps(
 			op{0, "ensure", "app", "critical"}, // the one write of this minute
 			op{10 * sec, "set", "app", "critical"},
@@ -81,10 +81,10 @@ func TestMissingContainerIsWrittenOnce(t *testing.T) {
 
 func TestChangesReachConsulWithinATick(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app", "side"}, func(r *rig) {
+	inBubble(t, []string{"app", "side"}, func(r *fixture) {
 		r.metadata.set(map[string]string{"app": "", "side": "HEALTHY", "log-router": "UNHEALTHY"}, nil)
 		r.run()
-		r.pass(750 * time.Millisecond)
+		r.advance(750 * time.Millisecond)
 		r.wantStatus("app", "critical")
 		r.wantStatus("side", "passing")
 		r.wantStatus("log-router", "absent")
@@ -96,15 +96,15 @@ func TestChangesReachConsulWithinATick(t *testing.T) {
 			{"", "HEALTHY", "critical", "passing"},
 		} {
 			r.metadata.set(map[string]string{"app": step.app, "side": step.side}, nil)
-			r.pass(sec / 2)
+			r.advance(sec / 2)
 			r.wantStatus("app", step.wantApp)
 			r.wantStatus("side", step.wantSide)
 		}
 		r.metadata.set(map[string]string{"side": "HEALTHY"}, nil)
-		r.pass(sec / 2)
+		r.advance(sec / 2)
 		r.wantStatus("app", "critical")
 		r.metadata.set(map[string]string{"app": "HEALTHY", "side": "HEALTHY"}, nil)
-		r.pass(sec / 2)
+		r.advance(sec / 2)
 		r.wantStatus("app", "passing")
 		if _, err := r.term(); err != nil {
 			t.Error(err)
@@ -118,16 +118,16 @@ func TestChangesReachConsulWithinATick(t *testing.T) {
 // vouches for them, checks expire after five minutes.
 func TestInvalidMetadataChangesNothing(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
 		r.run()
-		r.pass(20500 * time.Millisecond)
+		r.advance(20500 * time.Millisecond)
 		r.wantOps(op{0, "ensure", "app", "passing"}, op{10 * sec, "set", "app", "passing"},
 			op{20 * sec, "set", "app", "passing"})
 		r.metadata.set(nil, errors.New("status 500"))
-		r.pass(5*time.Minute + 19*sec)
+		r.advance(5*time.Minute + 19*sec)
 		r.wantStatus("app", "passing") // the last valid answer still counts ...
-		r.pass(12 * sec)
+		r.advance(12 * sec)
 		r.wantStatus("app", "critical") // ... until its TTL runs out
 		for _, o := range r.agent.recorded() {
 			if o.Status != "passing" {
@@ -135,7 +135,7 @@ func TestInvalidMetadataChangesNothing(t *testing.T) {
 			}
 		}
 		r.metadata.set(healthOf("HEALTHY"), nil)
-		r.pass(sec)
+		r.advance(sec)
 		r.wantStatus("app", "passing")
 		if lost, back := r.logged("task metadata unreadable"),
 			r.logged("task metadata readable again"); lost != 1 || back != 1 {
@@ -147,16 +147,16 @@ func TestInvalidMetadataChangesNothing(t *testing.T) {
 
 func TestMetadataOfAnotherTaskChangesNothing(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
 		r.run()
-		r.pass(500 * time.Millisecond)
+		r.advance(500 * time.Millisecond)
 		r.agent.recorded()
 		r.metadata.mu.Lock()
 		r.metadata.arn = taskARN + "ff"
 		r.metadata.mu.Unlock()
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
-		r.pass(20 * sec)
+		r.advance(20 * sec)
 		r.wantOps(op{10 * sec, "set", "app", "passing"}, op{20 * sec, "set", "app", "passing"})
 		r.term()
 	})
@@ -164,13 +164,13 @@ func TestMetadataOfAnotherTaskChangesNothing(t *testing.T) {
 
 func TestFirstMetadataReadIsRetried(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.metadata.set(nil, errors.New("connection refused"))
 		r.run()
-		r.pass(2 * time.Minute)
+		r.advance(2 * time.Minute)
 		r.wantOps()
 		r.metadata.set(healthOf("HEALTHY"), nil)
-		r.pass(sec)
+		r.advance(sec)
 		r.wantStatus("app", "passing")
 		r.term()
 	})
@@ -178,7 +178,7 @@ func TestFirstMetadataReadIsRetried(t *testing.T) {
 
 func TestStartEndsAfterThreeMinutes(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.login("service-secret", "client-secret")
 		r.metadata.set(nil, errors.New("connection refused"))
 		began := time.Now()
@@ -199,11 +199,11 @@ func TestStartEndsAfterThreeMinutes(t *testing.T) {
 
 func TestFamilyThatIsNoServiceNameIsRefusedBeforeAnyCall(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.cfg.Service.Name = ""
 		r.metadata.family = "Not A Name"
 		r.run()
-		r.pass(0)
+		r.advance(0)
 		<-r.done
 		if code := cli.ExitCode(r.err); code != 1 {
 			t.Errorf("exit code %d for %v", code, r.err)
@@ -214,9 +214,9 @@ func TestFamilyThatIsNoServiceNameIsRefusedBeforeAnyCall(t *testing.T) {
 // An operator who looks at the last minute of a log sees that the checks are not written.
 func TestWriteThatFailsForLongIsLoggedEveryTenSeconds(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.agent.setAnswer(func(op) error { return errDenied })
-		r.pass(41 * sec)
+		r.advance(41 * sec)
 		if n := r.logged("check write failed"); n != 4 {
 			t.Errorf("%d lines, want 4:\n%s", n, r.log)
 		}
@@ -225,25 +225,25 @@ func TestWriteThatFailsForLongIsLoggedEveryTenSeconds(t *testing.T) {
 
 func TestFailedWriteIsRetriedAfterASecondAndLoggedOnce(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
 		r.run()
-		r.pass(250 * time.Millisecond)
+		r.advance(250 * time.Millisecond)
 		r.agent.recorded()
 		r.agent.setAnswer(func(op) error { return errServer })
 		r.metadata.set(healthOf("HEALTHY"), nil)
-		r.pass(1500 * time.Millisecond)
+		r.advance(1500 * time.Millisecond)
 		r.wantOps(op{sec / 2, "set", "app", "passing"}, op{3 * sec / 2, "set", "app", "passing"})
 		if n := r.logged("check write failed"); n != 1 {
 			t.Errorf("%d lines about one failure:\n%s", n, r.log)
 		}
 		r.agent.setAnswer(func(op) error { return errDenied })
-		r.pass(2 * sec)
+		r.advance(2 * sec)
 		if n := r.logged("check write failed"); n != 2 {
 			t.Errorf("%d lines after another kind of failure:\n%s", n, r.log)
 		}
 		r.agent.setAnswer(nil)
-		r.pass(sec)
+		r.advance(sec)
 		r.wantStatus("app", "passing")
 		if n := r.logged("check write works again"); n != 1 {
 			t.Errorf("%d lines about the recovery:\n%s", n, r.log)
@@ -254,10 +254,10 @@ func TestFailedWriteIsRetriedAfterASecondAndLoggedOnce(t *testing.T) {
 
 func TestFailedRefreshIsRetriedAfterASecond(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
 		r.run()
-		r.pass(9500 * time.Millisecond)
+		r.advance(9500 * time.Millisecond)
 		r.agent.recorded()
 		r.agent.setAnswer(func(o op) error {
 			if o.At < 11*sec {
@@ -265,7 +265,7 @@ func TestFailedRefreshIsRetriedAfterASecond(t *testing.T) {
 			}
 			return nil
 		})
-		r.pass(13 * sec)
+		r.advance(13 * sec)
 		r.wantOps(op{10 * sec, "set", "app", "critical"},
 			op{11 * sec, "set", "app", "critical"}, op{21 * sec, "set", "app", "critical"})
 		r.term()
@@ -274,7 +274,7 @@ func TestFailedRefreshIsRetriedAfterASecond(t *testing.T) {
 
 func TestOneSlowCheckDoesNotDelayTheOthers(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"a", "b"}, func(r *rig) {
+	inBubble(t, []string{"a", "b"}, func(r *fixture) {
 		r.agent.setAnswer(func(o op) error {
 			if o.Check == "a" {
 				return errHang
@@ -283,11 +283,11 @@ func TestOneSlowCheckDoesNotDelayTheOthers(t *testing.T) {
 		})
 		r.metadata.set(map[string]string{"a": "HEALTHY", "b": "HEALTHY"}, nil)
 		r.run()
-		r.pass(0)
+		r.advance(0)
 		r.wantStatus("b", "passing")
 		// The agent answers nothing for a; b keeps its TTL all the same.
 		for range 120 {
-			r.pass(sec)
+			r.advance(sec)
 			r.wantStatus("b", "passing")
 		}
 		r.term()
@@ -296,14 +296,14 @@ func TestOneSlowCheckDoesNotDelayTheOthers(t *testing.T) {
 
 func TestAgentThatLostItsStateIsRepaired(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
 		r.run()
-		r.pass(5500 * time.Millisecond)
+		r.advance(5500 * time.Millisecond)
 		r.agent.recorded()
 
 		r.agent.forget()
-		r.pass(5 * sec)
+		r.advance(5 * sec)
 		r.wantOps(op{10 * sec, "set", "app", "passing"}, op{10 * sec, "ensure", "app", "passing"})
 		r.wantStatus("app", "passing")
 		if n := r.logged("consul had lost the check, registered it again"); n != 1 {
@@ -315,15 +315,15 @@ func TestAgentThatLostItsStateIsRepaired(t *testing.T) {
 
 func TestOldTTLIsReplacedOnceTheStatusIsKnown(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.agent.checks["app"] = &ttlCheck{"passing", "", 100000 * time.Hour, time.Now()}
 		r.metadata.set(nil, errors.New("not yet"))
 		r.run()
-		r.pass(10 * sec)
+		r.advance(10 * sec)
 		r.wantOps()
 		r.wantStatus("app", "passing")
 		r.metadata.set(healthOf("HEALTHY"), nil)
-		r.pass(2 * sec)
+		r.advance(2 * sec)
 		r.wantStatus("app", "passing")
 		if ttl := r.agent.checks["app"].ttl; ttl != 30*sec {
 			t.Errorf("ttl %s", ttl)
@@ -335,11 +335,11 @@ func TestOldTTLIsReplacedOnceTheStatusIsKnown(t *testing.T) {
 // A passing write whose answer never came may be applied after its status has gone.
 func TestLateWriteDoesNotOutliveTwoSeconds(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.agent.late = 1300 * time.Millisecond
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
 		r.run()
-		r.pass(250 * time.Millisecond)
+		r.advance(250 * time.Millisecond)
 		r.agent.setAnswer(func(o op) error {
 			if o.Status == "passing" {
 				return errHang
@@ -347,11 +347,11 @@ func TestLateWriteDoesNotOutliveTwoSeconds(t *testing.T) {
 			return nil
 		})
 		r.metadata.set(healthOf("HEALTHY"), nil)
-		r.pass(sec) // the write hangs from 0.5 s on, until 5.5 s
+		r.advance(sec) // the write hangs from 0.5 s on, until 5.5 s
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
-		r.pass(5650 * time.Millisecond) // 6.9 s: applied at 6.8 s
+		r.advance(5650 * time.Millisecond) // 6.9 s: applied at 6.8 s
 		r.wantStatus("app", "passing")
-		r.pass(1900 * time.Millisecond)
+		r.advance(1900 * time.Millisecond)
 		r.wantStatus("app", "critical")
 		r.term()
 	})
@@ -369,10 +369,10 @@ func TestContainersWithoutHealthCheckAreWarnedAboutOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, []string{"app", "side"}, func(r *rig) {
+			inBubble(t, []string{"app", "side"}, func(r *fixture) {
 				r.metadata.set(tt.health, nil)
 				r.run()
-				r.pass(10 * time.Minute)
+				r.advance(10 * time.Minute)
 				r.wantStatus("app", "critical")
 				if n := r.logged("[WARN]"); n != tt.want {
 					t.Errorf("%d warnings, want %d:\n%s", n, tt.want, r.log)
@@ -390,12 +390,12 @@ func TestContainersWithoutHealthCheckAreWarnedAboutOnce(t *testing.T) {
 // TestLogFollowsTheReason: who reads the log of a service that stays critical must find why it is now.
 func TestLogFollowsTheReason(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.metadata.set(healthOf(""), nil)
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		if n := r.logged(
 			`check output changed: check_id=web-0f9de17a-app-consul-ecs container=app previous_status=critical ` +
 				`task_id=0f9de17a status=critical reason="container \"app\" is UNHEALTHY in ECS"`); n != 1 {

@@ -18,12 +18,12 @@ func TestCriticalIsLatched(t *testing.T) {
 	for seed := range uint64(400) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, []string{"a", "b"}, func(r *rig) { latched(r, rand.New(rand.NewPCG(seed, 1))) })
+			inBubble(t, []string{"a", "b"}, func(r *fixture) { latched(r, rand.New(rand.NewPCG(seed, 1))) })
 		})
 	}
 }
 
-func latched(r *rig, random *rand.Rand) {
+func latched(r *fixture, random *rand.Rand) {
 	if random.IntN(2) == 0 {
 		r.login("service-secret", "client-secret")
 	}
@@ -36,7 +36,7 @@ func latched(r *rig, random *rand.Rand) {
 		if random.IntN(15) == 0 {
 			r.agent.forget()
 		}
-		r.pass(time.Duration(random.IntN(int(1500 * time.Millisecond))))
+		r.advance(time.Duration(random.IntN(int(1500 * time.Millisecond))))
 	}
 	r.agent.recorded()
 	termAt := time.Since(r.agent.start)
@@ -52,7 +52,7 @@ func latched(r *rig, random *rand.Rand) {
 	if err != nil {
 		return // it says itself that a check may be left
 	}
-	r.pass(5 * time.Second) // less than the TTL: nothing expires here
+	r.advance(5 * time.Second) // less than the TTL: nothing expires here
 	if len(r.servers.distinct()) > 0 {
 		return // the agent is gone with its checks, which this fake keeps
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 // renewing runs a test of a task whose tokens live for a life.
-func renewing(t *testing.T, life time.Duration, test func(*rig)) {
+func renewing(t *testing.T, life time.Duration, test func(*fixture)) {
 	t.Helper()
-	atServers(t, []string{"app"}, func(r *rig) {
+	atServers(t, []string{"app"}, func(r *fixture) {
 		r.login("service-secret", "")
 		r.logins.life = life
 		test(r)
@@ -28,18 +28,18 @@ func renewing(t *testing.T, life time.Duration, test func(*rig)) {
 // valid for 15 s more.
 func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		path := filepath.Join(r.cfg.BootstrapDir, "service-token")
 		if err := os.Chmod(path, 0o640); err != nil {
 			t.Fatal(err)
 		}
 		r.run()
-		r.pass(6 * time.Minute)
+		r.advance(6 * time.Minute)
 		if got := r.content("service-token"); got != "service-secret" || len(r.logins.tokens()) > 0 {
 			t.Errorf("%s is renewed after less than 60 %% of its life", got)
 		}
 		for r.content("service-token") == "service-secret" {
-			r.pass(sec / 2)
+			r.advance(sec / 2)
 		}
 		if at := time.Since(r.logout.start); at > 7*time.Minute+6*sec {
 			t.Errorf("renewed at %s", at)
@@ -48,17 +48,17 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 		if err != nil || info.Mode() != 0o640 || r.content("service-token") != "renewed-1" {
 			t.Errorf("file has mode %v and %q, %v", info.Mode(), r.content("service-token"), err)
 		}
-		r.pass(14 * sec)
+		r.advance(14 * sec)
 		r.wantLogOuts()
-		r.pass(6 * sec)
+		r.advance(6 * sec)
 		r.wantLogOuts("service-secret")
 
 		r.metadata.set(map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNHEALTHY"}, nil)
-		r.pass(2 * sec)
+		r.advance(2 * sec)
 		if d := cmp.Diff([]string{"service-secret", "renewed-1"}, r.catalog.presented()); d != "" {
 			t.Errorf("tokens presented (-want +got):\n%s", d)
 		}
-		r.pass(time.Hour)
+		r.advance(time.Hour)
 		if n := len(r.logins.tokens()); n < 8 || n > 11 {
 			t.Errorf("%d logins in 67 min", n)
 		}
@@ -79,16 +79,16 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 func TestRenewalWithAnotherClockThanTheServers(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{-4 * time.Minute, 4 * time.Minute} {
-		renewing(t, 5*time.Minute, func(r *rig) {
+		renewing(t, 5*time.Minute, func(r *fixture) {
 			r.logins.ahead = ahead
 			r.run()
-			r.pass(2 * time.Minute)
+			r.advance(2 * time.Minute)
 			early := len(r.logins.tokens())
-			r.pass(2 * time.Minute)
+			r.advance(2 * time.Minute)
 			if first := len(r.logins.tokens()); early != 0 || first != 1 {
 				t.Errorf("clock %s ahead: %d logins after 2 min, %d after 4", ahead, early, first)
 			}
-			r.pass(56 * time.Minute)
+			r.advance(56 * time.Minute)
 			if n := len(r.logins.tokens()); n < 15 || n > 21 {
 				t.Errorf("clock %s ahead: %d logins in an hour", ahead, n)
 			}
@@ -99,9 +99,9 @@ func TestRenewalWithAnotherClockThanTheServers(t *testing.T) {
 
 func TestTokenThatDoesNotExpireIsReadOnce(t *testing.T) {
 	t.Parallel()
-	renewing(t, 0, func(r *rig) {
+	renewing(t, 0, func(r *fixture) {
 		r.run()
-		r.pass(24 * time.Hour)
+		r.advance(24 * time.Hour)
 		if made, reads := r.logins.done(); reads != 1 || len(made) > 0 {
 			t.Errorf("%d reads, logins %v", reads, made)
 		}
@@ -114,11 +114,11 @@ func TestTokenThatDoesNotExpireIsReadOnce(t *testing.T) {
 // relay takes the new one when it is there.
 func TestFailedRenewalIsRepeated(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		attempts := 0
 		r.logins.answer = func() error { attempts++; return errDenied }
 		r.run()
-		r.pass(12 * time.Minute)
+		r.advance(12 * time.Minute)
 		if attempts < 6 || attempts > 30 {
 			t.Errorf("%d attempts in 5 to 6 min", attempts)
 		}
@@ -126,7 +126,7 @@ func TestFailedRenewalIsRepeated(t *testing.T) {
 			t.Errorf("%d errors, want one for the login and one for the expiry:\n%s", n, r.log)
 		}
 		r.logins.change(func() { r.logins.answer = nil })
-		r.pass(90 * sec)
+		r.advance(90 * sec)
 		if got := r.content("service-token"); got != "renewed-1" {
 			t.Errorf("token is %s", got)
 		}
@@ -138,22 +138,22 @@ func TestFailedRenewalIsRepeated(t *testing.T) {
 // TestUnwritableVolumeIsReportedOnce, and no login is made for nothing.
 func TestUnwritableVolumeIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		// As root writes into any directory, the volume has another fault: it is gone.
 		moved := r.cfg.BootstrapDir + "-moved"
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		if err := os.Rename(r.cfg.BootstrapDir, moved); err != nil {
 			t.Fatal(err)
 		}
-		r.pass(8 * time.Minute)
+		r.advance(8 * time.Minute)
 		if n := r.logged("its file cannot be replaced"); n != 1 || len(r.logins.tokens()) > 0 {
 			t.Errorf("%d lines, logins %v:\n%s", n, r.logins.tokens(), r.log)
 		}
 		if err := os.Rename(moved, r.cfg.BootstrapDir); err != nil {
 			t.Fatal(err)
 		}
-		r.pass(90 * sec)
+		r.advance(90 * sec)
 		if got := r.content("service-token"); got != "renewed-1" {
 			t.Errorf("token is %s:\n%s", got, r.log)
 		}
@@ -166,18 +166,18 @@ func TestUnwritableVolumeIsReportedOnce(t *testing.T) {
 func TestTokenOfAnotherProcessIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for mode, ended := range map[string][]string{config.ProxyDirect: {"service-secret"}, config.ProxyDataplane: nil} {
-		renewing(t, 10*time.Minute, func(r *rig) {
+		renewing(t, 10*time.Minute, func(r *fixture) {
 			r.cfg.Proxy.Mode = mode
 			r.run()
-			r.pass(5 * time.Minute)
+			r.advance(5 * time.Minute)
 			r.file("service-token", "mesh-init's")
-			r.pass(5 * time.Minute)
+			r.advance(5 * time.Minute)
 			r.wantLogOuts(ended...)
 			if len(r.logins.tokens()) > 0 {
 				t.Errorf("renewed after %v, too early for the new token", r.logins.tokens())
 			}
 			r.metadata.set(nil, nil)
-			r.pass(sec)
+			r.advance(sec)
 			if d := cmp.Diff([]string{"service-secret", "mesh-init's"}, r.catalog.presented()); d != "" {
 				t.Errorf("tokens presented (-want +got):\n%s", d)
 			}
@@ -190,10 +190,10 @@ func TestTokenOfAnotherProcessIsTakenOver(t *testing.T) {
 // TestTokenReplacedDuringTheLogin: the file has the other process's, and ours ends.
 func TestTokenReplacedDuringTheLogin(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		r.logins.answer = func() error { r.file("service-token", "mesh-init's"); return nil }
 		r.run()
-		r.pass(8 * time.Minute)
+		r.advance(8 * time.Minute)
 		if got := r.content("service-token"); got != "mesh-init's" {
 			t.Errorf("token is %s", got)
 		}
@@ -207,10 +207,10 @@ func TestTokenReplacedDuringTheLogin(t *testing.T) {
 // token any more.
 func TestDeletedTokenIsReplaced(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		r.logins.gone = true
 		r.run()
-		r.pass(6 * sec)
+		r.advance(6 * sec)
 		if got := r.content("service-token"); got != "renewed-1" {
 			t.Errorf("token is %s:\n%s", got, r.log)
 		}
@@ -223,9 +223,9 @@ func TestDeletedTokenIsReplaced(t *testing.T) {
 // fails.
 func TestTokenDeletedLaterIsReplaced(t *testing.T) {
 	t.Parallel()
-	renewing(t, 0, func(r *rig) {
+	renewing(t, 0, func(r *fixture) {
 		r.run()
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		r.logins.change(func() { r.logins.gone = true })
 		r.catalog.setAnswer(func(put) error {
 			if r.content("service-token") == "service-secret" {
@@ -234,7 +234,7 @@ func TestTokenDeletedLaterIsReplaced(t *testing.T) {
 			return nil
 		})
 		r.catalog.lose()
-		r.pass(time.Minute)
+		r.advance(time.Minute)
 		if got := r.content("service-token"); got != "renewed-1" {
 			t.Errorf("token is %s:\n%s", got, r.log)
 		}
@@ -245,15 +245,15 @@ func TestTokenDeletedLaterIsReplaced(t *testing.T) {
 
 func TestUnreadableLifeIsReadLater(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		r.logins.unread = errServer
 		r.run()
-		r.pass(2 * time.Minute)
+		r.advance(2 * time.Minute)
 		if n := r.logged("its expiration could not be read"); n != 1 {
 			t.Errorf("%d lines:\n%s", n, r.log)
 		}
 		r.logins.change(func() { r.logins.unread = nil })
-		r.pass(9 * time.Minute)
+		r.advance(9 * time.Minute)
 		if n := len(r.logins.tokens()); n != 1 {
 			t.Errorf("%d logins", n)
 		}
@@ -265,11 +265,11 @@ func TestUnreadableLifeIsReadLater(t *testing.T) {
 // TestTermDuringTheLogin: its token comes too late to be used, and is logged out.
 func TestTermDuringTheLogin(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		r.logins.slow = 8 * sec
 		r.run()
 		for !r.logins.requested() {
-			r.pass(sec)
+			r.advance(sec)
 		}
 		took, err := r.end()
 		wantEnd(t, took, err, 6*sec, 8*sec)
@@ -286,13 +286,13 @@ func TestTermDuringTheLogin(t *testing.T) {
 func TestTermWhileTheFileIsReplaced(t *testing.T) {
 	t.Parallel()
 	for range 100 {
-		renewing(t, 10*time.Minute, func(r *rig) {
+		renewing(t, 10*time.Minute, func(r *fixture) {
 			deregistered := make(chan struct{})
 			r.servers.answer = func(string) error { close(deregistered); return nil }
 			r.logins.answer = func() error { <-deregistered; return nil }
 			r.run()
 			for !r.logins.requested() {
-				r.pass(sec)
+				r.advance(sec)
 			}
 			r.end()
 			out := r.logout.distinct()
@@ -307,10 +307,10 @@ func TestTermWhileTheFileIsReplaced(t *testing.T) {
 // TestLoginThatHangsAtTheEnd does not keep the task past its stop timeout.
 func TestLoginThatHangsAtTheEnd(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		r.logins.slow = time.Hour
 		r.run()
-		r.pass(8 * time.Minute)
+		r.advance(8 * time.Minute)
 		took, err := r.end()
 		if err != nil || took > 27*sec {
 			t.Errorf("took %s, %v", took, err)
@@ -318,17 +318,17 @@ func TestLoginThatHangsAtTheEnd(t *testing.T) {
 		if n := r.logged("a login was not answered in time"); n != 1 {
 			t.Errorf("%d lines:\n%s", n, r.log)
 		}
-		r.pass(time.Hour) // the bubble waits for the login's end
+		r.advance(time.Hour) // the bubble waits for the login's end
 	})
 }
 
 // TestTermInTheOverlap: both tokens are valid then.
 func TestTermInTheOverlap(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		r.run()
 		for r.content("service-token") == "service-secret" {
-			r.pass(sec)
+			r.advance(sec)
 		}
 		r.end()
 		if d := cmp.Diff([]string{"renewed-1", "service-secret"}, r.logout.distinct()); d != "" {
@@ -340,7 +340,7 @@ func TestTermInTheOverlap(t *testing.T) {
 // TestFailedLogOutOfAReplacedTokenIsRepeated: it is logged once.
 func TestFailedLogOutOfAReplacedTokenIsRepeated(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		failures := 3
 		r.logout.answer = func(string) error {
 			if failures--; failures >= 0 {
@@ -349,7 +349,7 @@ func TestFailedLogOutOfAReplacedTokenIsRepeated(t *testing.T) {
 			return nil
 		}
 		r.run()
-		r.pass(9 * time.Minute)
+		r.advance(9 * time.Minute)
 		if warned, done := r.logged("replaced token not logged out"),
 			r.logged("replaced token logged out"); warned != 1 || done != 1 {
 			t.Errorf("%d warnings, %d logouts:\n%s", warned, done, r.log)

@@ -15,10 +15,10 @@ import (
 // end. health-sync warns, and goes on writing with a token of its own.
 func TestTokenOfConsulDataplaneIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		r.cfg.Proxy.Mode = config.ProxyDataplane
 		r.run()
-		r.pass(time.Hour)
+		r.advance(time.Hour)
 		if n := r.logged("token expires and is not renewed for its other users"); n != 1 {
 			t.Errorf("%d warnings:\n%s", n, r.log)
 		}
@@ -31,12 +31,12 @@ func TestTokenOfConsulDataplaneIsLeftAlone(t *testing.T) {
 		}
 		for range 6 { // the overlap of the last two may not be over
 			if made = r.logins.tokens(); len(r.logout.distinct()) < len(made)-1 {
-				r.pass(5 * sec)
+				r.advance(5 * sec)
 			}
 		}
 		r.wantLogOuts(made[:len(made)-1]...)
 		r.metadata.set(map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNHEALTHY"}, nil)
-		r.pass(2 * sec)
+		r.advance(2 * sec)
 		presented := r.catalog.presented()
 		if last := presented[len(presented)-1]; last != made[len(made)-1] {
 			t.Errorf("presented %s, want %s", last, made[len(made)-1])
@@ -48,10 +48,10 @@ func TestTokenOfConsulDataplaneIsLeftAlone(t *testing.T) {
 
 func TestTokenOfConsulDataplaneWithoutExpiryIsShared(t *testing.T) {
 	t.Parallel()
-	renewing(t, 0, func(r *rig) {
+	renewing(t, 0, func(r *fixture) {
 		r.cfg.Proxy.Mode = config.ProxyDataplane
 		r.run()
-		r.pass(time.Hour)
+		r.advance(time.Hour)
 		if n := r.logged("WARN"); n > 0 {
 			t.Errorf("%d warnings:\n%s", n, r.log)
 		}
@@ -66,13 +66,13 @@ func TestTokenOfConsulDataplaneWithoutExpiryIsShared(t *testing.T) {
 // TestTokenOfASeparateLoginIsRenewed: a definition of 0.10 mounts no volume here.
 func TestTokenOfASeparateLoginIsRenewed(t *testing.T) {
 	t.Parallel()
-	renewing(t, 10*time.Minute, func(r *rig) {
+	renewing(t, 10*time.Minute, func(r *fixture) {
 		r.cfg.Proxy.Mode = config.ProxyDataplane
 		if err := os.Remove(filepath.Join(r.cfg.BootstrapDir, "service-token")); err != nil {
 			t.Fatal(err)
 		}
 		r.run()
-		r.pass(8 * time.Minute)
+		r.advance(8 * time.Minute)
 		if d := cmp.Diff([]string{"renewed-1", "renewed-2"}, r.logins.tokens()); d != "" {
 			t.Errorf("logins (-want +got):\n%s", d)
 		}
@@ -86,10 +86,10 @@ func TestTokenOfASeparateLoginIsRenewed(t *testing.T) {
 func TestGatewayIsRenewedByItsOwnMode(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{config.ProxyDirect: "renewed-1", "": "service-secret"} {
-		renewing(t, 10*time.Minute, func(r *rig) {
+		renewing(t, 10*time.Minute, func(r *fixture) {
 			r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web", Proxy: &config.GatewayProxy{Mode: mode}}
 			r.run()
-			r.pass(8 * time.Minute)
+			r.advance(8 * time.Minute)
 			if got := r.content("service-token"); got != want {
 				t.Errorf("mode %q: token is %s, want %s", mode, got, want)
 			}
@@ -105,7 +105,7 @@ func TestAgentGetsTheNewToken(t *testing.T) {
 	t.Parallel()
 	for name, gateway := range map[string]*config.Gateway{"service": nil,
 		"gateway": {Kind: config.KindMeshGateway, Name: "web"}} {
-		inBubble(t, []string{"app"}, func(r *rig) {
+		inBubble(t, []string{"app"}, func(r *fixture) {
 			r.login("service-secret", "client-secret")
 			r.cfg.Gateway, r.metadata.address = gateway, "10.0.0.9"
 			r.logins.life = 10 * time.Minute
@@ -121,15 +121,15 @@ func TestAgentGetsTheNewToken(t *testing.T) {
 				return nil
 			}
 			r.run()
-			r.pass(5 * time.Minute)
+			r.advance(5 * time.Minute)
 			for range 150 {
 				if r.content("service-token") == "service-secret" {
-					r.pass(sec)
+					r.advance(sec)
 				}
 			}
-			r.pass(50 * sec)
+			r.advance(50 * sec)
 			r.wantLogOuts()
-			r.pass(40 * sec)
+			r.advance(40 * sec)
 			r.wantLogOuts("service-secret")
 			if d := cmp.Diff(slices.Repeat([]string{"renewed-1"}, 13), r.agent.registrations()); d != "" {
 				t.Errorf("%s: registrations (-want +got):\n%s", name, d)
@@ -137,7 +137,7 @@ func TestAgentGetsTheNewToken(t *testing.T) {
 			if n := r.logged("its users did not take it"); n != 1 {
 				t.Errorf("%s: %d errors:\n%s", name, n, r.log)
 			}
-			r.pass(time.Hour)
+			r.advance(time.Hour)
 			made, registered := r.logins.tokens(), r.agent.registrations()
 			if d := cmp.Diff(made, registered[12:]); d != "" {
 				t.Errorf("%s: registrations (-logins +got):\n%s", name, d)
@@ -152,14 +152,14 @@ func TestAgentGetsTheNewToken(t *testing.T) {
 // TestAgentIsNotGivenATokenAfterTERM: the registration of a task that leaves would put it back.
 func TestAgentIsNotGivenATokenAfterTERM(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.login("service-secret", "")
 		r.file("client-token.owner", "client-entrypoint")
 		r.stop = 10 * time.Minute
 		r.logins.life = 10 * time.Minute
 		r.metadata.set(healthOf("HEALTHY"), nil)
 		r.run()
-		r.pass(5 * time.Minute)
+		r.advance(5 * time.Minute)
 		time.AfterFunc(5*time.Minute, func() { r.metadata.stop("app") })
 		if _, err := r.term(); err != nil {
 			t.Error(err)

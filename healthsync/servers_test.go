@@ -59,10 +59,10 @@ func TestStatusesWithoutAnAgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			atServers(t, tc.containers, func(r *rig) {
+			atServers(t, tc.containers, func(r *fixture) {
 				r.metadata.set(tc.health, nil)
 				r.run()
-				r.pass(10500 * time.Millisecond)
+				r.advance(10500 * time.Millisecond)
 				// One write of all, and none while nothing changes.
 				r.wantPuts(put{0, tc.want})
 				if _, err := r.end(); err != nil {
@@ -81,9 +81,9 @@ func TestStatusesWithoutAnAgent(t *testing.T) {
 // TestChangesWithoutAnAgent: what changes is in one write, and what does not is in none.
 func TestChangesWithoutAnAgent(t *testing.T) {
 	t.Parallel()
-	atServers(t, []string{"app"}, func(r *rig) {
+	atServers(t, []string{"app"}, func(r *fixture) {
 		r.run()
-		r.pass(500 * time.Millisecond)
+		r.advance(500 * time.Millisecond)
 		r.wantPuts(put{0, statuses("passing", "passing", "passing")})
 		for i, step := range []struct{ health, want map[string]string }{
 			{map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNHEALTHY"},
@@ -96,7 +96,7 @@ func TestChangesWithoutAnAgent(t *testing.T) {
 				map[string]string{"consul-dataplane": "passing", "sidecar-proxy-consul-dataplane": "passing"}},
 		} {
 			r.metadata.set(step.health, nil)
-			r.pass(sec)
+			r.advance(sec)
 			r.wantPuts(put{time.Duration(i+1) * sec, step.want})
 		}
 		if n := r.logged("check status changed"); n != 3+3+3+2+2 {
@@ -108,7 +108,7 @@ func TestChangesWithoutAnAgent(t *testing.T) {
 
 func TestFailedWriteIsRepeatedAfterASecond(t *testing.T) {
 	t.Parallel()
-	atServers(t, []string{"app"}, func(r *rig) {
+	atServers(t, []string{"app"}, func(r *fixture) {
 		r.catalog.setAnswer(func(p put) error {
 			if p.At < sec {
 				return errServer
@@ -116,11 +116,11 @@ func TestFailedWriteIsRepeatedAfterASecond(t *testing.T) {
 			return nil
 		})
 		r.run()
-		r.pass(750 * time.Millisecond)
+		r.advance(750 * time.Millisecond)
 		if n := r.logged("check status changed"); n != 0 {
 			t.Errorf("%d lines about changes that Consul did not take:\n%s", n, r.log)
 		}
-		r.pass(sec)
+		r.advance(sec)
 		all := statuses("passing", "passing", "passing")
 		r.wantPuts(put{0, all}, put{sec, all})
 		if changed, failed := r.logged("check status changed"),
@@ -134,9 +134,9 @@ func TestFailedWriteIsRepeatedAfterASecond(t *testing.T) {
 // TestLastWriteIsMarked: what another process has deregistered stays so after TERM.
 func TestLastWriteIsMarked(t *testing.T) {
 	t.Parallel()
-	atServers(t, []string{"app"}, func(r *rig) {
+	atServers(t, []string{"app"}, func(r *fixture) {
 		r.run()
-		r.pass(sec / 2)
+		r.advance(sec / 2)
 		r.catalog.recorded()
 		if n := r.catalog.lastUpdates(); n != 0 {
 			t.Errorf("%d updates before the end are marked as the last", n)
@@ -151,12 +151,12 @@ func TestLastWriteIsMarked(t *testing.T) {
 // TestDeregisteredTaskIsRestored: at the next refresh.
 func TestDeregisteredTaskIsRestored(t *testing.T) {
 	t.Parallel()
-	atServers(t, []string{"app"}, func(r *rig) {
+	atServers(t, []string{"app"}, func(r *fixture) {
 		r.run()
-		r.pass(sec / 2)
+		r.advance(sec / 2)
 		r.catalog.recorded()
 		r.catalog.lose()
-		r.pass(30 * sec)
+		r.advance(30 * sec)
 		r.wantPuts(put{30 * sec, statuses("passing", "passing", "passing")})
 		if n := r.logged("consul had lost the check, registered it again"); n != 3 {
 			t.Errorf("%d lines:\n%s", n, r.log)
@@ -169,7 +169,7 @@ func TestDeregisteredTaskIsRestored(t *testing.T) {
 // never has a result.
 func TestReadinessOfAProxyWithoutHealthCheck(t *testing.T) {
 	t.Parallel()
-	atServers(t, nil, func(r *rig) {
+	atServers(t, nil, func(r *fixture) {
 		var failures atomic.Int64 // of the next looks
 		var looks []string
 		r.serves = func(_ context.Context, port int, path string) error {
@@ -187,13 +187,13 @@ func TestReadinessOfAProxyWithoutHealthCheck(t *testing.T) {
 		}
 		failures.Store(1)
 		r.run()
-		r.pass(500 * time.Millisecond) // in which an unready proxy is asked more often
+		r.advance(500 * time.Millisecond) // in which an unready proxy is asked more often
 		r.wantPuts(put{0, aggregates("critical")}, put{200 * time.Millisecond, aggregates("passing")})
 		failures.Store(2)
-		r.pass(5 * sec)
+		r.advance(5 * sec)
 		r.wantPuts()
 		failures.Store(3)
-		r.pass(5 * sec)
+		r.advance(5 * sec)
 		puts := r.catalog.recorded()
 		if len(puts) != 2 || puts[0].Checks["consul-dataplane"] != "critical" ||
 			puts[1].Checks["consul-dataplane"] != "passing" || puts[1].At-puts[0].At != startupTick {
@@ -213,14 +213,14 @@ func TestEndWithoutAnAgent(t *testing.T) {
 	for name, login := range map[string]bool{"with login": true, "without login": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			atServers(t, []string{"app"}, func(r *rig) {
+			atServers(t, []string{"app"}, func(r *fixture) {
 				want := "web-0f9de17a with "
 				if login {
 					r.login("service-secret", "another task's")
 					want += "service-secret"
 				}
 				r.run()
-				r.pass(500 * time.Millisecond)
+				r.advance(500 * time.Millisecond)
 				r.catalog.recorded()
 				r.servers.answer = func(string) error {
 					if running := time.Since(r.servers.start); running < 3500*time.Millisecond {
@@ -253,9 +253,9 @@ func TestEndWithoutAnAgent(t *testing.T) {
 // TestUnlistedProxyCountsAsStopped, as in 0.10.
 func TestUnlistedProxyCountsAsStopped(t *testing.T) {
 	t.Parallel()
-	atServers(t, nil, func(r *rig) {
+	atServers(t, nil, func(r *fixture) {
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		r.metadata.set(nil, nil)
 		if took, err := r.term(); err != nil || took > sec {
 			t.Errorf("took %s, %v", took, err)
@@ -268,41 +268,41 @@ func TestEndStaysInsideTheStopTimeout(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		login       bool
-		fail        func(*rig)
+		fail        func(*fixture)
 		exit        int
 		least, most time.Duration
 		text        string
 	}{
-		"metadata unreachable": {true, func(r *rig) { r.metadata.set(nil, errors.New("unreachable")) }, 0, 22 * sec,
+		"metadata unreachable": {true, func(r *fixture) { r.metadata.set(nil, errors.New("unreachable")) }, 0, 22 * sec,
 			24 * sec, ""},
-		"proxy does not stop": {true, func(*rig) {}, 0, 22 * sec, 24 * sec, ""},
-		"servers down": {true, func(r *rig) {
+		"proxy does not stop": {true, func(*fixture) {}, 0, 22 * sec, 24 * sec, ""},
+		"servers down": {true, func(r *fixture) {
 			r.catalog.setAnswer(func(put) error { return errRefused })
 			r.servers.answer = func(string) error { return errRefused }
 			r.logout.answer = func(string) error { return errRefused }
 		}, 3, 26 * sec, 27 * sec, "stay in Consul until the controller removes them"},
-		"servers hang, no login": {false, func(r *rig) {
+		"servers hang, no login": {false, func(r *fixture) {
 			r.catalog.setAnswer(func(put) error { return errHang })
 			r.servers.answer = func(string) error { return errHang }
 		}, 3, 26 * sec, 27 * sec, "write critical"},
 		// Critical is no more than an attempt then, and the task leaves all the same.
-		"servers hang for 20 s, no login": {false, func(r *rig) {
+		"servers hang for 20 s, no login": {false, func(r *fixture) {
 			r.metadata.stop("app", "sidecar-proxy")
 			r.catalog.setAnswer(func(put) error { return errHang })
 		}, 3, 17 * sec, 19 * sec, "write critical"},
-		"deregistration refused": {true, func(r *rig) {
+		"deregistration refused": {true, func(r *fixture) {
 			r.metadata.stop("app", "sidecar-proxy")
 			r.servers.answer = func(string) error { return errDenied }
 		}, 3, 0, sec, "deregister services"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			atServers(t, []string{"app"}, func(r *rig) {
+			atServers(t, []string{"app"}, func(r *fixture) {
 				if tc.login {
 					r.login("service-secret", "")
 				}
 				r.run()
-				r.pass(sec)
+				r.advance(sec)
 				tc.fail(r)
 				took, err := r.term()
 				if took < tc.least || took > tc.most {
@@ -323,12 +323,12 @@ func TestEndStaysInsideTheStopTimeout(t *testing.T) {
 func TestStaticTokenIsNotLoggedOut(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{"": "", "service-secret": "service-secret"} {
-		atServers(t, nil, func(r *rig) {
+		atServers(t, nil, func(r *fixture) {
 			r.static = true
 			r.cfg.ConsulLogin.Enabled = true
 			r.file("service-token", file)
 			r.run()
-			r.pass(sec)
+			r.advance(sec)
 			if _, err := r.end(); err != nil {
 				t.Error(err)
 			}
@@ -347,10 +347,10 @@ func TestStaticTokenIsNotLoggedOut(t *testing.T) {
 // TestTermBeforeTheTokenWithoutAnAgent ends at once: there is nothing to wait for.
 func TestTermBeforeTheTokenWithoutAnAgent(t *testing.T) {
 	t.Parallel()
-	atServers(t, nil, func(r *rig) {
+	atServers(t, nil, func(r *fixture) {
 		r.cfg.ConsulLogin.Enabled = true
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		if took, err := r.term(); err != nil || took != 0 {
 			t.Errorf("took %s, %v", took, err)
 		}

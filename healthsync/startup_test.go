@@ -36,9 +36,9 @@ func (p *port) serves(_ context.Context, number int, path string) error {
 }
 
 // inStartup runs a test whose container app may serve before ECS has a result.
-func inStartup(t *testing.T, how string, test func(*rig, *port)) {
+func inStartup(t *testing.T, how string, test func(*fixture, *port)) {
 	t.Helper()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		p := &port{}
 		r.cfg.HealthSync.Startup = map[string]string{"app": how, "of no check": "tcp"}
 		r.serves = p.serves
@@ -50,21 +50,21 @@ func inStartup(t *testing.T, how string, test func(*rig, *port)) {
 func TestServingCountsUntilTheFirstResult(t *testing.T) {
 	t.Parallel()
 	for how, look := range map[string]string{"tcp": "8080", "/health": "8080/health"} {
-		inStartup(t, how, func(r *rig, p *port) {
+		inStartup(t, how, func(r *fixture, p *port) {
 			r.run()
-			r.pass(1900 * time.Millisecond)
+			r.advance(1900 * time.Millisecond)
 			r.wantStatus("app", "critical")
 			p.set(true)
-			r.pass(200 * time.Millisecond)
+			r.advance(200 * time.Millisecond)
 			r.wantStatus("app", "passing")
 			if d := cmp.Diff(look, p.looks[0]); d != "" {
 				t.Error(d)
 			}
 			p.set(false) // died or hangs before the first result
-			r.pass(sec)
+			r.advance(sec)
 			r.wantStatus("app", "critical")
 			p.set(true)
-			r.pass(sec)
+			r.advance(sec)
 			r.wantStatus("app", "passing")
 			for _, step := range []struct{ health, want string }{
 				{"UNHEALTHY", "critical"}, {"HEALTHY", "passing"}, {"UNHEALTHY", "critical"},
@@ -72,7 +72,7 @@ func TestServingCountsUntilTheFirstResult(t *testing.T) {
 				{"HEALTHY", "passing"}, {"UNKNOWN", "critical"},
 			} {
 				r.metadata.set(healthOf(step.health), nil)
-				r.pass(sec)
+				r.advance(sec)
 				r.wantStatus("app", step.want)
 			}
 			r.term()
@@ -82,11 +82,11 @@ func TestServingCountsUntilTheFirstResult(t *testing.T) {
 
 func TestServingCountsForRunningContainersOnly(t *testing.T) {
 	t.Parallel()
-	inStartup(t, "tcp", func(r *rig, p *port) {
+	inStartup(t, "tcp", func(r *fixture, p *port) {
 		p.set(true)
 		r.metadata.stop("app")
 		r.run()
-		r.pass(5 * sec)
+		r.advance(5 * sec)
 		r.wantStatus("app", "critical")
 		if len(p.looks) > 0 {
 			t.Errorf("looked at the port of a stopped container: %v", p.looks)
@@ -97,10 +97,10 @@ func TestServingCountsForRunningContainersOnly(t *testing.T) {
 // TestServingContainerIsAskedOnceASecond: without a health check, ECS never has a result.
 func TestServingContainerIsAskedOnceASecond(t *testing.T) {
 	t.Parallel()
-	inStartup(t, "tcp", func(r *rig, p *port) {
+	inStartup(t, "tcp", func(r *fixture, p *port) {
 		p.set(true)
 		r.run()
-		r.pass(59750 * time.Millisecond)
+		r.advance(59750 * time.Millisecond)
 		r.wantStatus("app", "passing")
 		if reads, looks := r.metadata.reads, len(p.looks); reads != 120 || looks != 60 {
 			t.Errorf("%d metadata reads and %d looks at the port in a minute, want 120 and 60", reads, looks)
@@ -110,10 +110,10 @@ func TestServingContainerIsAskedOnceASecond(t *testing.T) {
 
 func TestStartupStatusIsNotAnECSStatus(t *testing.T) {
 	t.Parallel()
-	inBubble(t, []string{"app"}, func(r *rig) {
+	inBubble(t, []string{"app"}, func(r *fixture) {
 		r.metadata.set(healthOf(string(listening)), nil)
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		r.wantStatus("app", "critical")
 	})
 }
@@ -128,8 +128,8 @@ func TestStartupIsNeverWronglyPassing(t *testing.T) {
 	for seed := range uint64(400) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			inStartup(t, "tcp", func(r *rig, p *port) {
-				s := schedule{rig: r, port: p, random: rand.New(rand.NewPCG(seed, 3)), start: time.Now()}
+			inStartup(t, "tcp", func(r *fixture, p *port) {
+				s := schedule{fixture: r, port: p, random: rand.New(rand.NewPCG(seed, 3)), start: time.Now()}
 				s.play()
 			})
 		})
@@ -146,7 +146,7 @@ const (
 
 // schedule is one run and what is true in it.
 type schedule struct {
-	*rig
+	*fixture
 	port   *port
 	random *rand.Rand
 	start  time.Time
@@ -170,7 +170,7 @@ func (s *schedule) play() {
 		s.step()
 		s.apply()
 		for range 1 + s.random.IntN(30) {
-			s.pass(100*time.Millisecond + time.Duration(s.random.IntN(int(100*time.Millisecond))))
+			s.advance(100*time.Millisecond + time.Duration(s.random.IntN(int(100*time.Millisecond))))
 			s.observe()
 		}
 	}

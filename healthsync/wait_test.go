@@ -13,9 +13,9 @@ const waitPause = 250 * time.Millisecond
 
 // draining runs a test beside a client-entrypoint and the containers that a
 // task has besides the application.
-func draining(t *testing.T, test func(*rig)) {
+func draining(t *testing.T, test func(*fixture)) {
 	t.Helper()
-	running(t, func(r *rig) {
+	running(t, func(r *fixture) {
 		r.file("client-token.owner", "client-entrypoint")
 		r.metadata.set(
 			map[string]string{"app": "HEALTHY", "worker": "", "sidecar-proxy": "HEALTHY",
@@ -28,7 +28,7 @@ func draining(t *testing.T, test func(*rig)) {
 // once, the logout comes when no application sends through Envoy any more.
 func TestServiceTokenOutlivesTheApplications(t *testing.T) {
 	t.Parallel()
-	draining(t, func(r *rig) {
+	draining(t, func(r *fixture) {
 		at := time.Now()
 		time.AfterFunc(500*time.Millisecond, func() {
 			r.wantStatus("app", "critical")
@@ -58,7 +58,7 @@ func TestServiceTokenOutlivesTheApplications(t *testing.T) {
 // dependsOn may ask.
 func TestStoppedApplicationsNeedNoToken(t *testing.T) {
 	t.Parallel()
-	draining(t, func(r *rig) {
+	draining(t, func(r *fixture) {
 		r.metadata.stop("app", "worker")
 		if took, err := r.term(); err != nil || took != 0 {
 			t.Errorf("took %s, %v", took, err)
@@ -69,20 +69,20 @@ func TestStoppedApplicationsNeedNoToken(t *testing.T) {
 
 func TestLogOutWaitsForNoOthers(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*rig){
-		"no client-entrypoint": func(r *rig) { removeFile(t, r, "client-token.owner") },
-		"ignored containers":   func(r *rig) { r.ignore = []string{"app", "worker"} },
-		"no time for it":       func(r *rig) { r.stop = 12 * sec },
+	for name, change := range map[string]func(*fixture){
+		"no client-entrypoint": func(r *fixture) { removeFile(t, r, "client-token.owner") },
+		"ignored containers":   func(r *fixture) { r.ignore = []string{"app", "worker"} },
+		"no time for it":       func(r *fixture) { r.stop = 12 * sec },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, []string{"app"}, func(r *rig) {
+			inBubble(t, []string{"app"}, func(r *fixture) {
 				r.login("service-secret", "")
 				r.file("client-token.owner", "client-entrypoint")
 				r.metadata.set(map[string]string{"app": "HEALTHY", "worker": ""}, nil)
 				change(r)
 				r.run()
-				r.pass(500 * time.Millisecond)
+				r.advance(500 * time.Millisecond)
 				if took, err := r.term(); err != nil || took != 0 {
 					t.Errorf("took %s, %v", took, err)
 				}
@@ -96,12 +96,12 @@ func TestLogOutWaitsForNoOthers(t *testing.T) {
 // applications and the metadata do.
 func TestServiceTokenEndsBeforeTheAgentLeaves(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*rig){
-		"the application never stops": func(*rig) {},
-		"metadata fails":              func(r *rig) { r.metadata.set(nil, errors.New("unreachable")) },
-		"metadata hangs":              func(r *rig) { r.metadata.set(nil, errHang) },
-		"another task":                func(r *rig) { r.metadata.arn += "x" },
-		"slow criticals": func(r *rig) {
+	for name, change := range map[string]func(*fixture){
+		"the application never stops": func(*fixture) {},
+		"metadata fails":              func(r *fixture) { r.metadata.set(nil, errors.New("unreachable")) },
+		"metadata hangs":              func(r *fixture) { r.metadata.set(nil, errHang) },
+		"another task":                func(r *fixture) { r.metadata.arn += "x" },
+		"slow criticals": func(r *fixture) {
 			r.agent.setAnswer(func(o op) error {
 				if o.At < 12*sec {
 					return errServer
@@ -112,7 +112,7 @@ func TestServiceTokenEndsBeforeTheAgentLeaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			draining(t, func(r *rig) {
+			draining(t, func(r *fixture) {
 				change(r)
 				took, err := r.term()
 				if took != 18*sec || cli.ExitCode(err) != 0 {
@@ -132,7 +132,7 @@ func TestServiceTokenEndsBeforeTheAgentLeaves(t *testing.T) {
 
 func TestMetadataThatComesBackEndsTheWait(t *testing.T) {
 	t.Parallel()
-	draining(t, func(r *rig) {
+	draining(t, func(r *fixture) {
 		r.metadata.set(nil, errors.New("unreachable"))
 		r.metadata.stop("app", "worker")
 		time.AfterFunc(5*sec, func() { r.metadata.set(map[string]string{"app": "", "worker": ""}, nil) })
@@ -145,7 +145,7 @@ func TestMetadataThatComesBackEndsTheWait(t *testing.T) {
 // client's token that it could not log out is ours then.
 func TestStoppedAgentEndsTheWait(t *testing.T) {
 	t.Parallel()
-	draining(t, func(r *rig) {
+	draining(t, func(r *fixture) {
 		time.AfterFunc(3*sec, func() { removeFile(t, r, "client-token.owner") })
 		r.wantTerm(3*sec, 3*sec+waitPause)
 		r.wantLogOuts("service-secret", "client-secret")
@@ -156,7 +156,7 @@ func TestStoppedAgentEndsTheWait(t *testing.T) {
 // marker away, nor log out its token. Both are ours then.
 func TestClientThatWasKilledEndsTheWait(t *testing.T) {
 	t.Parallel()
-	draining(t, func(r *rig) {
+	draining(t, func(r *fixture) {
 		time.AfterFunc(3*sec, func() { r.metadata.stop("consul-client") })
 		r.wantTerm(3*sec, 3*sec+waitPause)
 		r.wantLogOuts("service-secret", "client-secret")
@@ -165,12 +165,12 @@ func TestClientThatWasKilledEndsTheWait(t *testing.T) {
 
 func TestWaitNeedsNoChecks(t *testing.T) {
 	t.Parallel()
-	inBubble(t, nil, func(r *rig) {
+	inBubble(t, nil, func(r *fixture) {
 		r.login("service-secret", "client-secret")
 		r.file("client-token.owner", "client-entrypoint")
 		r.metadata.set(map[string]string{"app": ""}, nil)
 		r.run()
-		r.pass(sec)
+		r.advance(sec)
 		time.AfterFunc(2*sec, func() { r.metadata.stop("app") })
 		r.wantTerm(2*sec, 2*sec+waitPause)
 		r.wantLogOuts("service-secret")

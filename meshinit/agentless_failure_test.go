@@ -41,7 +41,7 @@ func TestAgentlessRefusalUndoesRegistrationAndLogin(t *testing.T) {
 	t.Parallel()
 	for _, request := range agentlessRequests() {
 		for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
-			s := newScene(t, secured, doc)
+			s := newFixture(t, secured, doc)
 			var refused atomic.Int32
 			s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
 				if !matches(r, request) {
@@ -70,7 +70,7 @@ func TestAgentlessRefusalUndoesRegistrationAndLogin(t *testing.T) {
 func TestUnusableGRPCCACertificatesCostNoToken(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
-		s := newScene(t, secured, doc)
+		s := newFixture(t, secured, doc)
 		s.options.Proxy = meshinit.ServersProxy{Config: s.options.Config,
 			GRPC: consulutil.ServerTLS{Enabled: true, CAPEM: "no certificate"}}
 		if err := s.run(); cli.ExitCode(err) != exit.CodeUsage ||
@@ -89,7 +89,7 @@ func TestAgentlessSignalUndoesRegistrationAndLogin(t *testing.T) {
 	for _, request := range agentlessRequests() {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		term := &exit.SignalError{Signal: syscall.SIGTERM}
-		s := newScene(t, secured, serversLoginDoc)
+		s := newFixture(t, secured, serversLoginDoc)
 		s.requests.after = func(r *http.Request) {
 			if matches(r, request) {
 				cancel(term)
@@ -113,7 +113,7 @@ func TestAgentlessSignalEndsEveryWait(t *testing.T) {
 		t.Run(request, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancelCause(t.Context())
-			s := newScene(t, secured, serversLoginDoc)
+			s := newFixture(t, secured, serversLoginDoc)
 			var answers atomic.Int32
 			s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
 				if !matches(r, request) {
@@ -149,7 +149,7 @@ func TestAgentlessRefusalsNameTheRemedy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, secured, tt.doc)
+			s := newFixture(t, secured, tt.doc)
 			if problems := differs(s.run(), exit.CodeRefused, tt.want); len(problems) > 0 {
 				t.Error(strings.Join(problems, "\n"))
 			}
@@ -162,7 +162,7 @@ func TestAgentlessWrongSchemeNamesTheSetting(t *testing.T) {
 	t.Parallel()
 	for scheme, doc := range map[string]string{"https": serversLoginDoc,
 		"http": strings.Replace(serversLoginDoc, `"enabled":true,`, `"enabled":false,`, 1)} {
-		s := newScene(t, secured, doc)
+		s := newFixture(t, secured, doc)
 		s.options.Config.ConsulServers.HTTP.HTTPS = true // the front has none
 		s.leaveAgent()
 		err := s.run()
@@ -180,7 +180,7 @@ func TestAgentlessWrongCANamesTheSetting(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
 	for _, login := range []string{"true", "false"} {
-		s := newScene(t, secured, strings.Replace(serversLoginDoc, `"enabled":true`, `"enabled":`+login, 1))
+		s := newFixture(t, secured, strings.Replace(serversLoginDoc, `"enabled":true`, `"enabled":`+login, 1))
 		c := s.options.Config.ConsulServers
 		c.HTTP.HTTPS, c.HTTP.Port = true, server.Listener.Addr().(*net.TCPAddr).Port
 		c.HTTP.CACertFile = t.TempDir() + "/ca.pem"
@@ -199,7 +199,7 @@ func TestAgentlessWrongCANamesTheSetting(t *testing.T) {
 // node.
 func TestMissingNodeIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, serversLoginDoc)
+	s := newFixture(t, secured, serversLoginDoc)
 	s.cluster = "late-" + s.taskID
 	s.deps.Metadata = s.taskMetadata()
 	ended := make(chan error, 1)
@@ -221,7 +221,7 @@ func TestMissingNodeIsWaitedFor(t *testing.T) {
 // The servers may start after the task.
 func TestAgentlessServersMayBeLate(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, serversLoginDoc)
+	s := newFixture(t, secured, serversLoginDoc)
 	port := testkit.ReservePort(t)
 	s.options.Config.ConsulServers.HTTP.Port = port.Port
 	s.leaveAgent()
@@ -244,7 +244,7 @@ func TestAgentlessServersMayBeLate(t *testing.T) {
 // The server that took the login dies: the others have the token, too.
 func TestRegistrationGoesToAnotherServerAfterTheLogin(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured,
+	s := newFixture(t, secured,
 		strings.Replace(serversLoginDoc, "SERVERS",
 			`{"hosts":"exec=echo 127.0.0.1 `+
 				`127.0.0.2","skipServerWatch":true,"http":{"https":false},"grpc":{"tls":false}}`, 1))
@@ -288,7 +288,7 @@ func TestRegistrationGoesToAnotherServerAfterTheLogin(t *testing.T) {
 func TestAgentlessRerun(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
-		s := newScene(t, secured, doc)
+		s := newFixture(t, secured, doc)
 		s.mustRun()
 		before := map[string]string{}
 		names := []string{workload.FileServiceToken, workload.FileDataplane}
@@ -317,7 +317,7 @@ func TestAgentlessRerun(t *testing.T) {
 }
 
 // passes makes all checks of the service passing, as health-sync does.
-func (s *scene) passes() {
+func (s *fixture) passes() {
 	s.t.Helper()
 	checks := s.instance("web", "web-"+s.taskID).Checks
 	for _, c := range checks {
@@ -336,7 +336,7 @@ func TestAgentlessFailedRerunKeepsTheFirstRun(t *testing.T) {
 		for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				s := newScene(t, secured, doc)
+				s := newFixture(t, secured, doc)
 				s.mustRun()
 				if loggedOut {
 					_, err := s.admin().ACL().Logout(

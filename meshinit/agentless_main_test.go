@@ -39,8 +39,8 @@ func serversAt(at string) string {
 		u.Hostname(), u.Port())
 }
 
-// leaveAgent makes the scene one of a task without an agent, as the command does.
-func (s *scene) leaveAgent() {
+// leaveAgent makes the fixture one of a task without an agent, as the command does.
+func (s *fixture) leaveAgent() {
 	s.t.Helper()
 	cfg := s.options.Config
 	servers, err := consulutil.NewServers(consulutil.ServersOptions{Config: *cfg.ConsulServers, Log: s.deps.Log})
@@ -62,8 +62,8 @@ func (s *scene) leaveAgent() {
 	}
 }
 
-// node returns the node of all tasks of the scene's cluster.
-func (s *scene) node() string { return nodeOf(s.cluster) }
+// node returns the node of all tasks of the fixture's cluster.
+func (s *fixture) node() string { return nodeOf(s.cluster) }
 
 func nodeOf(cluster string) string { return "arn:aws:ecs:us-west-2:123456789012:cluster/" + cluster }
 
@@ -75,8 +75,8 @@ func createNode(admin *api.Client, cluster string) error {
 	return err
 }
 
-// catalogIDs returns the services of the scene's node.
-func (s *scene) catalogIDs() []string {
+// catalogIDs returns the services of the fixture's node.
+func (s *fixture) catalogIDs() []string {
 	s.t.Helper()
 	list, _, err := s.admin().Catalog().NodeServiceList(s.node(), nil)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *scene) catalogIDs() []string {
 }
 
 // instance returns a registration as the catalog has it, with its checks.
-func (s *scene) instance(name, id string) *api.ServiceEntry {
+func (s *fixture) instance(name, id string) *api.ServiceEntry {
 	s.t.Helper()
 	found, _, err := s.admin().Health().Service(name, "", false,
 		&api.QueryOptions{Filter: fmt.Sprintf("Service.ID == %q", id)})
@@ -101,7 +101,7 @@ func (s *scene) instance(name, id string) *api.ServiceEntry {
 }
 
 // wantFiles checks what is in bootstrapDir beside the program and the status.
-func (s *scene) wantFiles(names ...string) {
+func (s *fixture) wantFiles(names ...string) {
 	s.t.Helper()
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

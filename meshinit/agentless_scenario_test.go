@@ -86,7 +86,7 @@ func TestAgentlessScenarios(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, open, tt.doc)
+			s := newFixture(t, open, tt.doc)
 			s.mustRun()
 			var service *api.AgentService
 			proxyName, proxyID := "web", "web-"+s.taskID
@@ -115,7 +115,7 @@ func isPlainGateway(kind api.ServiceKind) func(*testing.T, *api.AgentService, *a
 }
 
 // wantFrame checks what all registrations have in common.
-func (s *scene) wantFrame(e *api.ServiceEntry) {
+func (s *fixture) wantFrame(e *api.ServiceEntry) {
 	s.t.Helper()
 	if e.Node.Node != s.node() || e.Node.Meta["synthetic-node"] != "true" {
 		s.t.Errorf("node = %+v", e.Node)
@@ -131,7 +131,7 @@ func (s *scene) wantFrame(e *api.ServiceEntry) {
 }
 
 // wantLocality checks that the region, which AWS_REGION does not name, is that of the task ARN.
-func (s *scene) wantLocality(e *api.ServiceEntry) {
+func (s *fixture) wantLocality(e *api.ServiceEntry) {
 	s.t.Helper()
 	if diff := cmp.Diff(&api.Locality{Region: "us-west-2", Zone: "us-west-2b"}, e.Service.Locality); diff != "" {
 		s.t.Errorf("locality of %s -want +got:\n%s", e.Service.ID, diff)
@@ -141,7 +141,7 @@ func (s *scene) wantLocality(e *api.ServiceEntry) {
 // TestMetadataThatAreIncompleteAreReadAgain: the endpoint may list a container before its network.
 func TestMetadataThatAreIncompleteAreReadAgain(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, open, serversDoc)
+	s := newFixture(t, open, serversDoc)
 	const networks = `"Networks":[{"IPv4Addresses":["127.0.0.1"]}]`
 	answers := []string{
 		strings.Replace(s.task(), ","+networks, "", 1),
@@ -169,7 +169,7 @@ func (f metadataFunc) Task(ctx context.Context) (workload.Task, error) { return 
 
 func TestAgentlessChecksAreCriticalAtFirst(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, open,
+	s := newFixture(t, open,
 		strings.Replace(serversDoc, `"service"`, `"healthSyncContainers":["app","side"],"service"`, 1))
 	s.mustRun()
 	type check struct{ ID, Name, Type, Status string }
@@ -198,7 +198,7 @@ func TestAgentlessChecksAreCriticalAtFirst(t *testing.T) {
 
 func TestAgentlessLoginFeedsConsulDataplane(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, serversLoginDoc)
+	s := newFixture(t, secured, serversLoginDoc)
 	s.mustRun()
 	secret := string(s.file(workload.FileServiceToken))
 	if tokens := s.tokens(); len(tokens) != 1 {
@@ -238,7 +238,7 @@ func TestAgentlessLoginFeedsConsulDataplane(t *testing.T) {
 func TestAgentlessLoginOfTheThreeGateways(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mesh-gateway", "terminating-gateway", "api-gateway"} {
-		s := newScene(t, secured,
+		s := newFixture(t, secured,
 			`{"bootstrapDir":"DIR","consulServers":SERVERS,"consulLogin":{"enabled":true,"method":"`+
 				trusting+`"},"gateway":{"kind":"`+kind+`"}}`)
 		s.mustRun()
@@ -257,7 +257,7 @@ func TestAgentlessLoginOfTheThreeGateways(t *testing.T) {
 // user may read it.
 func TestAgentlessDirectModeLeavesTheTokenToTheRelay(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, direct(serversLoginDoc))
+	s := newFixture(t, secured, direct(serversLoginDoc))
 	s.mustRun()
 	secret := string(s.file(workload.FileServiceToken))
 	for _, name := range []string{workload.FileBootstrap, workload.FileRelay} {
@@ -284,7 +284,7 @@ func TestAgentlessTokenOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	for doc, file := range map[string]string{serversDoc: workload.FileDataplane,
 		direct(serversDoc): workload.FileRelay} {
-		s := newScene(t, open, doc)
+		s := newFixture(t, open, doc)
 		consul := s.deps.Consul
 		s.deps.Consul = func() (meshinit.Consul, error) {
 			c, err := consul()
@@ -301,7 +301,7 @@ func TestAgentlessTokenOfTheEnvironment(t *testing.T) {
 
 func TestAgentlessCAOfGRPCAndHostsGetFiles(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, open, serversDoc)
+	s := newFixture(t, open, serversDoc)
 	s.options.Proxy = meshinit.ServersProxy{
 		Config: s.options.Config,
 		GRPC:   consulutil.ServerTLS{Enabled: true, CAPEM: testkit.OtherCA, ServerName: "server.dc1.consul"},
@@ -337,10 +337,10 @@ func TestFilesOfAnotherModeAreRemoved(t *testing.T) {
 	}
 	for i, before := range modes {
 		after := modes[(i+1)%len(modes)]
-		s := newScene(t, open, before.doc)
+		s := newFixture(t, open, before.doc)
 		s.mustRun()
 		s.wantFiles(before.files...)
-		next := newScene(t, open, strings.Replace(after.doc, "DIR", s.dir, 1))
+		next := newFixture(t, open, strings.Replace(after.doc, "DIR", s.dir, 1))
 		next.dir = s.dir
 		next.mustRun()
 		next.wantFiles(after.files...)
@@ -349,7 +349,7 @@ func TestFilesOfAnotherModeAreRemoved(t *testing.T) {
 
 func TestAgentlessLoginGoesToTheDatacenter(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured,
+	s := newFixture(t, secured,
 		strings.Replace(serversLoginDoc, `"enabled":true`, `"enabled":true,"datacenter":"dc1"`, 1))
 	s.mustRun()
 	if got := s.requests.query("POST /v1/acl/login").Get("dc"); got != "dc1" {
@@ -360,7 +360,7 @@ func TestAgentlessLoginGoesToTheDatacenter(t *testing.T) {
 // TestAgentlessRequests: few reads, and one write of each registration.
 func TestAgentlessRequests(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, serversLoginDoc)
+	s := newFixture(t, secured, serversLoginDoc)
 	s.mustRun()
 	want := []string{
 		"GET /v1/status/leader", "POST /v1/acl/login", "GET /v1/acl/token/self", "PUT /v1/txn", // reads the checks

@@ -21,7 +21,7 @@ func TestWrongGRPCAddressCostsNoToken(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"consul", "consul:", ":8502", "127.0.0.1:0",
 		"127.0.0.1:70000", "127.0.0.1:grpc", "unix://", "tcp://127.0.0.1:8502", "http://127.0.0.1:8502/"} {
-		s := newScene(t, secured, loginDoc)
+		s := newFixture(t, secured, loginDoc)
 		s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: address}}
 		err := s.run()
 		if cli.ExitCode(err) != 1 ||
@@ -40,7 +40,7 @@ func TestUnsignedLoginNamesTheTaskRole(t *testing.T) {
 	t.Parallel()
 	var problems []string
 	for _, limit := range limits() {
-		s := newScene(t, secured, loginDoc)
+		s := newFixture(t, secured, loginDoc)
 		s.options.Limit = limit
 		s.bearer = func(context.Context, workload.Task) (string, error) { return "", errors.New("no credentials") }
 		err := s.run()
@@ -59,7 +59,7 @@ func TestUnsignedLoginNamesTheTaskRole(t *testing.T) {
 // and the logout does not wait for it.
 func TestHungVolumeDoesNotKeepTheToken(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	release := make(chan struct{})
 	s.deps.CopyProgram = func(string) error {
@@ -84,8 +84,8 @@ func TestHungVolumeDoesNotKeepTheToken(t *testing.T) {
 	s.wantNothing()
 }
 
-func copyFails(err error) func(*scene) {
-	return func(s *scene) { s.deps.CopyProgram = func(string) error { return err } }
+func copyFails(err error) func(*fixture) {
+	return func(s *fixture) { s.deps.CopyProgram = func(string) error { return err } }
 }
 
 // TestUnreplicatedTokenErrorNamesOneRemedy: that of the wait, not that of a wrong
@@ -93,7 +93,7 @@ func copyFails(err error) func(*scene) {
 func TestUnreplicatedTokenErrorNamesOneRemedy(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
 		self := r.URL.Path == "/v1/acl/token/self"
 		if self {

@@ -29,7 +29,8 @@ func TestExpiringTokenIsPresentedByARelay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			method := "expiring-" + strings.ReplaceAll(name, " ", "-")
-			s := newScene(t, secured, strings.Replace(loginDoc, `"method":"`+trusting+`"`, `"method":"`+method+`"`, 1))
+			doc := strings.Replace(loginDoc, `"method":"`+trusting+`"`, `"method":"`+method+`"`, 1)
+			s := newFixture(t, secured, doc)
 			s.createMethod()
 			m, _, err := s.admin().ACL().AuthMethodRead(method, nil)
 			s.must(err)

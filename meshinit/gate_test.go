@@ -304,7 +304,7 @@ func TestSignalEndsTheWaitAtOnce(t *testing.T) {
 // The status that mesh-init writes, from its own side.
 func TestMeshInitReportsItsOutcome(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	task := "arn:aws:ecs:us-west-2:123456789012:task/prod/" + s.taskID
 	if err := os.WriteFile(filepath.Join(s.dir, workload.FileStatus),
 		[]byte(`{"task":"`+otherTask+`","outcome":"ready"}`), 0o600); err != nil {
@@ -336,7 +336,7 @@ func TestMeshInitReportsItsOutcome(t *testing.T) {
 
 func TestMeshInitReportsFailureBeforeReadingMetadata(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, open, plainDoc)
+	s := newFixture(t, open, plainDoc)
 	s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: "nonsense"}}
 	if err := s.run(); cli.ExitCode(err) != exit.CodeUsage {
 		t.Fatalf("error = %v", err)
@@ -349,7 +349,7 @@ func TestMeshInitReportsFailureBeforeReadingMetadata(t *testing.T) {
 
 func TestMeshInitReportsTheStepUnderWay(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, strings.Replace(loginDoc, trusting, "nope", 1))
+	s := newFixture(t, secured, strings.Replace(loginDoc, trusting, "nope", 1))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- meshinit.Run(ctx, s.options, s.deps) }()

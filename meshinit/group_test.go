@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-func wantGroup(t *testing.T, s *scene, want uint32) {
+func wantGroup(t *testing.T, s *fixture, want uint32) {
 	t.Helper()
 	for _, name := range []string{workload.FileServiceToken, workload.FileBootstrap} {
 		info, err := os.Stat(filepath.Join(s.dir, name))

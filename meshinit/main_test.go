@@ -67,7 +67,7 @@ func TestMain(m *testing.M) {
 
 func startConsul() error {
 	var err error
-	// Each scene has its own clients.
+	// Each fixture has its own clients.
 	const hcl = "limits { http_max_conns_per_client = 2000 }\n"
 	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true, HCL: hcl}); err != nil || secured == nil {
 		return err
@@ -108,9 +108,9 @@ func authMethod(admin *api.Client, name, path string) error {
 	return err
 }
 
-// scene is one run of mesh-init: options and dependencies as the command builds them,
+// fixture is one run of mesh-init: options and dependencies as the command builds them,
 // for a separate task.
-type scene struct {
+type fixture struct {
 	t       *testing.T
 	server  *testkit.Consul
 	dir     string
@@ -129,13 +129,13 @@ type scene struct {
 
 var sceneNumber atomic.Int32
 
-// newScene prepares a run with the configuration document doc, in which DIR
+// newFixture prepares a run with the configuration document doc, in which DIR
 // stands for a fresh bootstrapDir and ADDR for the Consul server, SERVERS for the
 // settings of consulServers that lead there.
-func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
+func newFixture(t *testing.T, server *testkit.Consul, doc string) *fixture {
 	t.Helper()
 	server.Require(t)
-	s := &scene{t: t, server: server, dir: t.TempDir(), cluster: "prod",
+	s := &fixture{t: t, server: server, dir: t.TempDir(), cluster: "prod",
 		taskID: fmt.Sprintf("task%d", sceneNumber.Add(1)), log: &testkit.Log{}}
 	// Every request to Consul passes a counter in front of it.
 	s.requests = &requests{}
@@ -182,20 +182,20 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	return s
 }
 
-// task returns the metadata document of the scene's task. Its Name is that of the
+// task returns the metadata document of the fixture's task. Its Name is that of the
 // asking container, so that it answers the base URI, too.
-func (s *scene) task() string {
+func (s *fixture) task() string {
 	return fmt.Sprintf(`{"Name":"app","Cluster":%q,"TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/%[1]s/%s","Family":"Web","AvailabilityZone":"us-west-2b",
 		"Containers":[{"Name":"app","Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]}]}`, s.cluster, s.taskID)
 }
 
-// taskMetadata returns an endpoint that answers with the scene's task.
-func (s *scene) taskMetadata() *awsutil.MetadataClient {
+// taskMetadata returns an endpoint that answers with the fixture's task.
+func (s *fixture) taskMetadata() *awsutil.MetadataClient {
 	return awsutil.NewMetadataClient(s.metadata(http.StatusOK, s.task()).URL)
 }
 
 // metadata starts an endpoint that answers body with status.
-func (s *scene) metadata(status int, body string) *httptest.Server {
+func (s *fixture) metadata(status int, body string) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		fmt.Fprint(w, body)
@@ -204,13 +204,13 @@ func (s *scene) metadata(status int, body string) *httptest.Server {
 	return server
 }
 
-func (s *scene) run() error {
+func (s *fixture) run() error {
 	s.t.Helper()
 	return meshinit.Run(context.Background(), s.options, s.deps)
 }
 
 // mustRun calls run, and fails the test with its error.
-func (s *scene) mustRun() {
+func (s *fixture) mustRun() {
 	s.t.Helper()
 	if err := s.run(); err != nil {
 		s.t.Fatalf("%v\n%s", err, s.log)
@@ -218,7 +218,7 @@ func (s *scene) mustRun() {
 }
 
 // admin returns a client that may do everything, past the counter.
-func (s *scene) admin() *api.Client {
+func (s *fixture) admin() *api.Client {
 	s.t.Helper()
 	c, err := consulutil.NewClient(consulutil.Options{Address: s.server.HTTPAddr, Token: s.server.Token})
 	if err != nil {
@@ -227,8 +227,8 @@ func (s *scene) admin() *api.Client {
 	return c
 }
 
-// tokens returns the accessors of the tokens that logins of the scene's task left.
-func (s *scene) tokens() []string {
+// tokens returns the accessors of the tokens that logins of the fixture's task left.
+func (s *fixture) tokens() []string {
 	s.t.Helper()
 	list, _, err := s.admin().ACL().TokenList(nil)
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *scene) tokens() []string {
 }
 
 // wantNothing checks that nothing remains after a failure.
-func (s *scene) wantNothing() {
+func (s *fixture) wantNothing() {
 	s.t.Helper()
 	entries, _ := os.ReadDir(s.dir)
 	for _, e := range entries {
@@ -271,7 +271,7 @@ func (s *scene) wantNothing() {
 }
 
 // service returns a registration as the agent has it.
-func (s *scene) service(id string) *api.AgentService {
+func (s *fixture) service(id string) *api.AgentService {
 	s.t.Helper()
 	got, _, err := s.admin().Agent().Service(id, nil)
 	if err != nil {
@@ -281,7 +281,7 @@ func (s *scene) service(id string) *api.AgentService {
 }
 
 // file returns a file of bootstrapDir.
-func (s *scene) file(name string) []byte {
+func (s *fixture) file(name string) []byte {
 	s.t.Helper()
 	data, err := os.ReadFile(filepath.Join(s.dir, name))
 	if err != nil {
@@ -290,7 +290,7 @@ func (s *scene) file(name string) []byte {
 	return data
 }
 
-func (s *scene) wantMode(name string, want os.FileMode) {
+func (s *fixture) wantMode(name string, want os.FileMode) {
 	s.t.Helper()
 	info, err := os.Stat(filepath.Join(s.dir, name))
 	if err != nil {
@@ -302,7 +302,7 @@ func (s *scene) wantMode(name string, want os.FileMode) {
 }
 
 // bootstrap returns the decoded bootstrap.
-func (s *scene) bootstrap() map[string]any {
+func (s *fixture) bootstrap() map[string]any {
 	s.t.Helper()
 	var got map[string]any
 	if err := json.Unmarshal(s.file(workload.FileBootstrap), &got); err != nil {

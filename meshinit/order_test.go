@@ -23,15 +23,15 @@ func TestObjectsMayAppearAfterTheStart(t *testing.T) {
 		steps []appears
 	}{
 		{"auth method, role, binding rule, policy", []appears{
-			{"auth method", "ACL not found: auth method", (*scene).createMethod},
-			{"role", "no binding rule of the auth method matches", (*scene).createRole},
-			{"rule", "no binding rule of the auth method matches", (*scene).createRule},
-			{"policy", "attach a policy", (*scene).attachPolicy},
+			{"auth method", "ACL not found: auth method", (*fixture).createMethod},
+			{"role", "no binding rule of the auth method matches", (*fixture).createRole},
+			{"rule", "no binding rule of the auth method matches", (*fixture).createRule},
+			{"policy", "attach a policy", (*fixture).attachPolicy},
 		}},
 		{"CA file", []appears{
 			{"everything else", "",
-				func(s *scene) { s.createMethod(); s.createRole(); s.createRule(); s.attachPolicy() }},
-			{"CA file", "ca.pem: no such file or directory: correct consulCACertFile", func(s *scene) {
+				func(s *fixture) { s.createMethod(); s.createRole(); s.createRule(); s.attachPolicy() }},
+			{"CA file", "ca.pem: no such file or directory: correct consulCACertFile", func(s *fixture) {
 				if err := os.WriteFile(s.options.Config.ConsulCACertFile, []byte(testkit.OtherCA), 0o600); err != nil {
 					s.t.Error(err)
 				}
@@ -40,7 +40,7 @@ func TestObjectsMayAppearAfterTheStart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, secured,
+			s := newFixture(t, secured,
 				strings.Replace(loginDoc, trusting,
 					"iam-"+strings.ReplaceAll(t.Name()[len("TestObjectsMayAppearAfterTheStart/"):], ",_", "-"), 1))
 			if tt.name == "CA file" {
@@ -76,27 +76,27 @@ func TestObjectsMayAppearAfterTheStart(t *testing.T) {
 
 type appears struct {
 	what, after string
-	create      func(*scene)
+	create      func(*fixture)
 }
 
-func (s *scene) method() string { return s.options.Config.ConsulLogin.Method }
+func (s *fixture) method() string { return s.options.Config.ConsulLogin.Method }
 
-func (s *scene) createMethod() {
+func (s *fixture) createMethod() {
 	s.must(authMethod(s.admin(), s.method(), "consul-ecs"))
 }
 
-func (s *scene) createRole() {
+func (s *fixture) createRole() {
 	_, _, err := s.admin().ACL().RoleCreate(&api.ACLRole{Name: s.method()}, nil)
 	s.must(err)
 }
 
-func (s *scene) createRule() {
+func (s *fixture) createRule() {
 	_, _, err := s.admin().ACL().BindingRuleCreate(
 		&api.ACLBindingRule{AuthMethod: s.method(), BindType: "role", BindName: s.method()}, nil)
 	s.must(err)
 }
 
-func (s *scene) attachPolicy() {
+func (s *fixture) attachPolicy() {
 	c := s.admin()
 	p, _, err := c.ACL().PolicyCreate(
 		&api.ACLPolicy{Name: s.method(),
@@ -109,7 +109,7 @@ func (s *scene) attachPolicy() {
 	s.must(err)
 }
 
-func (s *scene) must(err error) {
+func (s *fixture) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err, consulutil.Reason(err))

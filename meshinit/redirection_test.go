@@ -50,7 +50,7 @@ func (r redirection) note(step string) {
 // A container that may not change its network ends before it registers anything.
 func TestAgentlessForbiddenRedirectionFailsBeforeTheLogin(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, serversLoginDoc)
+	s := newFixture(t, secured, serversLoginDoc)
 	s.deps.Redirect = redirection{suspend: errors.New("iptables: permission denied")}
 	if err := s.run(); err == nil || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("error = %v", err)
@@ -66,7 +66,7 @@ func TestAgentlessForbiddenRedirectionFailsBeforeTheLogin(t *testing.T) {
 func TestAgentlessFailedRedirectionUndoesRegistrationAndLogin(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{serversLoginDoc, direct(serversLoginDoc)} {
-		s := newScene(t, secured, doc)
+		s := newFixture(t, secured, doc)
 		s.deps.Redirect = redirection{apply: errors.New("no iptables"), requests: s.requests}
 		if err := s.run(); err == nil || !strings.Contains(err.Error(), "no iptables") {
 			t.Errorf("error = %v", err)
@@ -84,12 +84,12 @@ func TestAgentlessFailedRedirectionUndoesRegistrationAndLogin(t *testing.T) {
 // that it made ready runs with it.
 func TestAgentlessRunThatFailsEarlyResumesTheRedirection(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(*scene){
-		"without metadata": func(s *scene) {
+	for name, fail := range map[string]func(*fixture){
+		"without metadata": func(s *fixture) {
 			s.options.Limit = time.Second
 			s.deps.Metadata = awsutil.NewMetadataClient("http://" + testkit.ClosedAddress(s.t))
 		},
-		"refused by Consul": func(s *scene) {
+		"refused by Consul": func(s *fixture) {
 			s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodPut && r.URL.Path == "/v1/catalog/register" {
 					http.Error(w, "no way", http.StatusBadRequest)
@@ -101,7 +101,7 @@ func TestAgentlessRunThatFailsEarlyResumesTheRedirection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, secured, serversLoginDoc)
+			s := newFixture(t, secured, serversLoginDoc)
 			s.deps.Redirect = redirection{requests: s.requests}
 			s.mustRun()
 			fail(s)

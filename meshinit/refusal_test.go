@@ -31,13 +31,13 @@ const plainDoc = `{"bootstrapDir":"DIR","service":{"name":"web","port":9090}}`
 // exit code, and nothing left behind.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	metadata := func(status int, body string) func(*scene) {
-		return func(s *scene) { s.deps.Metadata = awsutil.NewMetadataClient(s.metadata(status, body).URL) }
+	metadata := func(status int, body string) func(*fixture) {
+		return func(s *fixture) { s.deps.Metadata = awsutil.NewMetadataClient(s.metadata(status, body).URL) }
 	}
 	tests := []struct {
 		name, doc string
 		login     bool
-		spoil     func(s *scene)
+		spoil     func(s *fixture)
 		exit      int
 		want      []string
 	}{
@@ -48,7 +48,7 @@ func TestBadInput(t *testing.T) {
 		{"metadata empty", plainDoc, false, metadata(200, ""), 3, []string{"read task metadata", "JSON object"}},
 		{"metadata without a task", plainDoc, false, metadata(200, "{}"), 3, []string{"TaskARN"}},
 		{"metadata unreachable", plainDoc, false,
-			func(s *scene) { s.deps.Metadata = awsutil.NewMetadataClient("http://127.0.0.1:1") }, 3,
+			func(s *fixture) { s.deps.Metadata = awsutil.NewMetadataClient("http://127.0.0.1:1") }, 3,
 			[]string{"http://127.0.0.1:1/task", "connection refused"}},
 		{"family is no name", `{"bootstrapDir":"DIR"}`, false,
 			metadata(200,
@@ -92,7 +92,7 @@ func TestBadInput(t *testing.T) {
 		{"bootstrap setting of no sense",
 			strings.Replace(loginDoc, `"proxy":{}`, `"proxy":{"config":{"envoy_prometheus_bind_addr":"nonsense"}}`, 1),
 			true, nil, 1, []string{"envoy_prometheus_bind_addr", "sidecar-proxy"}},
-		{"CA of the gRPC address is missing", loginDoc, true, func(s *scene) {
+		{"CA of the gRPC address is missing", loginDoc, true, func(s *fixture) {
 			s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: "https://127.0.0.1:8503",
 				CAFile: "/nonexistent"}}
 		}, 1, []string{"CA of the gRPC address", "/nonexistent"}},
@@ -113,7 +113,7 @@ func TestBadInput(t *testing.T) {
 			}
 			var problems []string
 			for _, limit := range tries {
-				s := newScene(t, server, tt.doc)
+				s := newFixture(t, server, tt.doc)
 				s.options.Limit = limit
 				if tt.spoil != nil {
 					tt.spoil(s)
@@ -129,13 +129,13 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func unreachableAgent(s *scene) { s.deps.Consul = s.consulAt("127.0.0.1:1", "") }
+func unreachableAgent(s *fixture) { s.deps.Consul = s.consulAt("127.0.0.1:1", "") }
 
-func unknownToken(s *scene) {
+func unknownToken(s *fixture) {
 	s.deps.Consul = s.consulAt(secured.HTTPAddr, "11111111-1111-1111-1111-111111111111")
 }
 
-func (s *scene) consulAt(address, token string) func() (meshinit.Consul, error) {
+func (s *fixture) consulAt(address, token string) func() (meshinit.Consul, error) {
 	return func() (meshinit.Consul, error) {
 		client, err := consulutil.NewClient(consulutil.Options{Address: address, Token: token})
 		if err != nil {
@@ -150,7 +150,7 @@ func TestWrongCA(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
-	s := newScene(t, secured, strings.Replace(loginDoc, "ADDR", server.URL, 1))
+	s := newFixture(t, secured, strings.Replace(loginDoc, "ADDR", server.URL, 1))
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, []byte(testkit.OtherCA), 0o600); err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestWrongCA(t *testing.T) {
 // TestMissingDirectoryCostsNoToken: 0.6 made one token per 2 s.
 func TestMissingDirectoryCostsNoToken(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	s.options.Config.BootstrapDir = filepath.Join(s.dir, "missing")
 	err := s.run()
 	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "bootstrapDir") ||
@@ -190,7 +190,7 @@ func TestRefusalsEndAtOnce(t *testing.T) {
 		strings.Replace(loginDoc, `"port":9090`, `"port":9090,"checks":[{"name":"no kind"}]`,
 			1): "PUT /v1/agent/service/register",
 	} {
-		s := newScene(t, secured, doc)
+		s := newFixture(t, secured, doc)
 		if err := s.run(); cli.ExitCode(err) != 2 {
 			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 		}
@@ -207,7 +207,7 @@ func TestFailureAfterLoginLogsOut(t *testing.T) {
 		"GET /v1/agent/service/"} {
 		t.Run(request, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, secured, loginDoc)
+			s := newFixture(t, secured, loginDoc)
 			s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
 				if strings.HasPrefix(r.Method+" "+r.URL.Path, request) {
 					http.Error(w, "no way", http.StatusBadRequest)
@@ -236,7 +236,7 @@ func TestSignalAfterLoginLogsOut(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancelCause(context.Background())
 			term := &exit.SignalError{Signal: syscall.SIGTERM}
-			s := newScene(t, secured, loginDoc)
+			s := newFixture(t, secured, loginDoc)
 			s.requests.after = func(r *http.Request) {
 				if strings.HasPrefix(r.Method+" "+r.URL.Path, request) {
 					cancel(term)
@@ -257,7 +257,7 @@ func TestSignalAfterLoginLogsOut(t *testing.T) {
 func TestSignalWhileCopying(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	copyProgram := s.deps.CopyProgram
 	s.deps.CopyProgram = func(path string) error {
 		cancel(&exit.SignalError{Signal: syscall.SIGINT})
@@ -272,7 +272,7 @@ func TestSignalWhileCopying(t *testing.T) {
 // TestFailedLogoutIsLoggedWithItsAccessor: then the controller is the last resort.
 func TestFailedLogoutIsLoggedWithItsAccessor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, strings.Replace(loginDoc, `"web"`, `"other"`, 1))
+	s := newFixture(t, secured, strings.Replace(loginDoc, `"web"`, `"other"`, 1))
 	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/v1/acl/logout" {
 			http.Error(w, "Permission denied", http.StatusForbidden)
@@ -312,7 +312,7 @@ func TestPassingFaults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, secured, loginDoc)
+			s := newFixture(t, secured, loginDoc)
 			var left atomic.Int32
 			left.Store(int32(tt.times))
 			s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
@@ -333,7 +333,7 @@ func TestPassingFaults(t *testing.T) {
 // TestMetadataIsRetried: 0.6 gave up at the first failure.
 func TestMetadataIsRetried(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, open, plainDoc)
+	s := newFixture(t, open, plainDoc)
 	var reads atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reads.Add(1) < 3 {
@@ -368,7 +368,7 @@ func (g *goodReads) Task(ctx context.Context) (workload.Task, error) {
 // anew for each attempt, and so is the bearer, whose signature expires.
 func TestCAFileMayAppearLater(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	s.options.Config.ConsulCACertFile = ca
 	servers, bearer := s.servers, s.bearer
@@ -401,7 +401,7 @@ func TestCAFileMayAppearLater(t *testing.T) {
 // TestOneLinePerAttempt: 0.6 logged Consul's errors twice.
 func TestOneLinePerAttempt(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	var left atomic.Int32
 	left.Store(2)
 	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {

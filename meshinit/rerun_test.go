@@ -17,7 +17,7 @@ import (
 // alone: the task's Envoy may be running with them.
 func TestFailedRerunKeepsTheFirstRun(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	s.mustRun()
 	token := string(s.file(workload.FileServiceToken))
 	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
@@ -48,7 +48,7 @@ func TestRerunThatFailsBetweenItsFilesRemovesNone(t *testing.T) {
 	for name, loggedOut := range map[string]bool{"with the first run's token": false, "with its own token": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, secured, loginDoc)
+			s := newFixture(t, secured, loginDoc)
 			s.mustRun()
 			if loggedOut {
 				if _, err := s.admin().ACL().Logout(
@@ -88,7 +88,7 @@ func TestRerunThatFailsBetweenItsFilesRemovesNone(t *testing.T) {
 // keeps it, and replaces the files. Version 0.6 could not replace its own.
 func TestRerunKeepsTheTokenThatTheProxyPresents(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	s.mustRun()
 	first := string(s.file(workload.FileServiceToken))
 	s.mustRun()
@@ -108,18 +108,18 @@ func TestRerunKeepsTheTokenThatTheProxyPresents(t *testing.T) {
 
 func TestRerunLogsInWhenThePreviousTokenIsInvalid(t *testing.T) {
 	t.Parallel()
-	for name, previous := range map[string]func(s *scene) string{
-		"logged out": func(*scene) string { return "11111111-1111-1111-1111-111111111111" },
-		"another's":  func(s *scene) string { return s.server.Token },
-		"another task": func(s *scene) string {
-			other := newScene(t, secured, loginDoc)
+	for name, previous := range map[string]func(s *fixture) string{
+		"logged out": func(*fixture) string { return "11111111-1111-1111-1111-111111111111" },
+		"another's":  func(s *fixture) string { return s.server.Token },
+		"another task": func(s *fixture) string {
+			other := newFixture(t, secured, loginDoc)
 			other.mustRun()
 			return string(other.file(workload.FileServiceToken))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, secured, loginDoc)
+			s := newFixture(t, secured, loginDoc)
 			secret := previous(s)
 			if err := os.WriteFile(s.options.Config.BootstrapDir+"/"+workload.FileServiceToken, []byte(secret),
 				0o600); err != nil {
@@ -139,7 +139,7 @@ func TestRerunLogsInWhenThePreviousTokenIsInvalid(t *testing.T) {
 // An agent that was restarted after the registration has lost it.
 func TestLostRegistrationIsRepeated(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, open, plainDoc)
+	s := newFixture(t, open, plainDoc)
 	var restarted atomic.Bool
 	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/agent/service/") &&
@@ -160,7 +160,7 @@ func TestLostRegistrationIsRepeated(t *testing.T) {
 // TestFailedRerunKeepsTheFirstRunsFiles: they belong to containers that run.
 func TestFailedRerunKeepsTheFirstRunsFiles(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	s.mustRun()
 	before := string(s.file(workload.FileServiceToken))
 	defer func() { s.file(workload.FileBinary) }() // health checks execute it

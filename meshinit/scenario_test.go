@@ -26,16 +26,16 @@ func TestScenarios(t *testing.T) {
 		name, doc string
 		// service is the name; empty for a gateway.
 		service, proxy string
-		check          func(t *testing.T, s *scene, service, proxy *api.AgentService)
+		check          func(t *testing.T, s *fixture, service, proxy *api.AgentService)
 	}{
 		{"default name is the lower-cased family", `{"bootstrapDir":"DIR"}`,
-			"web", "web-sidecar-proxy", func(t *testing.T, _ *scene, service, proxy *api.AgentService) {
+			"web", "web-sidecar-proxy", func(t *testing.T, _ *fixture, service, proxy *api.AgentService) {
 				if service.Port != 0 || proxy.Port != 20000 {
 					t.Errorf("ports = %d, %d", service.Port, proxy.Port)
 				}
 			}},
 		{"port and listener", `{"bootstrapDir":"DIR","service":{"port":9090},"proxy":{"publicListenerPort":21000}}`,
-			"web", "web-sidecar-proxy", func(t *testing.T, _ *scene, service, proxy *api.AgentService) {
+			"web", "web-sidecar-proxy", func(t *testing.T, _ *fixture, service, proxy *api.AgentService) {
 				if service.Port != 9090 || proxy.Port != 21000 || proxy.Proxy.LocalServicePort != 9090 {
 					t.Errorf("ports = %d, %d, %d", service.Port, proxy.Port, proxy.Proxy.LocalServicePort)
 				}
@@ -43,7 +43,7 @@ func TestScenarios(t *testing.T) {
 		{"two upstreams",
 			`{"bootstrapDir":"DIR","proxy":{"upstreams":[{"destinationName":"a","localBindPort":1234},` +
 				`{"destinationName":"b","localBindPort":1235}]}}`, "web",
-			"web-sidecar-proxy", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+			"web-sidecar-proxy", func(t *testing.T, _ *fixture, _, proxy *api.AgentService) {
 				if u := proxy.Proxy.Upstreams; len(u) != 2 || u[0].DestinationName != "a" ||
 					u[1].LocalBindPort != 1235 {
 					t.Errorf("upstreams = %+v", u)
@@ -51,7 +51,7 @@ func TestScenarios(t *testing.T) {
 			}},
 		{"native checks", `{"bootstrapDir":"DIR","service":{"name":"checked","port":1,"checks":[
 			{"checkId":"TASK-h","name":"h","http":"http://127.0.0.1:1","interval":"30s"},{"checkId":"TASK-t","name":"t","tcp":"127.0.0.1:1","interval":"30s"},
-			{"checkId":"TASK-g","name":"g","grpc":"127.0.0.1:1","interval":"30s"},{"checkId":"TASK-u","name":"u","udp":"127.0.0.1:1","interval":"30s"}]}}`, "checked", "checked-sidecar-proxy", func(t *testing.T, s *scene, service, _ *api.AgentService) {
+			{"checkId":"TASK-g","name":"g","grpc":"127.0.0.1:1","interval":"30s"},{"checkId":"TASK-u","name":"u","udp":"127.0.0.1:1","interval":"30s"}]}}`, "checked", "checked-sidecar-proxy", func(t *testing.T, s *fixture, service, _ *api.AgentService) {
 			checks, err := s.admin().Agent().ChecksWithFilter(fmt.Sprintf("ServiceID==%q", service.ID))
 			if err != nil {
 				t.Fatal(err)
@@ -64,7 +64,7 @@ func TestScenarios(t *testing.T) {
 		}},
 		{"synced checks",
 			`{"bootstrapDir":"DIR","service":{"name":"synced","port":1},"healthSyncContainers":["app","side"]}`,
-			"synced", "synced-sidecar-proxy", func(t *testing.T, s *scene, service, _ *api.AgentService) {
+			"synced", "synced-sidecar-proxy", func(t *testing.T, s *fixture, service, _ *api.AgentService) {
 				checks, err := s.admin().Agent().ChecksWithFilter(fmt.Sprintf("ServiceID==%q", service.ID))
 				if err != nil {
 					t.Fatal(err)
@@ -79,7 +79,7 @@ func TestScenarios(t *testing.T) {
 			}},
 		{"tags and meta",
 			`{"bootstrapDir":"DIR","service":{"name":"tagged","port":1,"tags":["a","b"],"meta":{"x":"y"}}}`,
-			"tagged", "tagged-sidecar-proxy", func(t *testing.T, s *scene, service, proxy *api.AgentService) {
+			"tagged", "tagged-sidecar-proxy", func(t *testing.T, s *fixture, service, proxy *api.AgentService) {
 				for _, r := range []*api.AgentService{service, proxy} {
 					if !slices.Equal(r.Tags, []string{"a", "b"}) {
 						t.Errorf("tags = %v", r.Tags)
@@ -91,14 +91,14 @@ func TestScenarios(t *testing.T) {
 				}
 			}},
 		{"gateway", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`,
-			"", "web", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+			"", "web", func(t *testing.T, _ *fixture, _, proxy *api.AgentService) {
 				if proxy.Port != 8443 || len(proxy.TaggedAddresses) != 0 {
 					t.Errorf("gateway = %+v", proxy)
 				}
 			}},
 		{"gateway with LAN port",
 			`{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"port":8444}}}`,
-			"", "gw", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+			"", "gw", func(t *testing.T, _ *fixture, _, proxy *api.AgentService) {
 				if proxy.Port != 8444 || len(proxy.TaggedAddresses) != 0 {
 					t.Errorf("gateway = %+v", proxy)
 				}
@@ -106,7 +106,7 @@ func TestScenarios(t *testing.T) {
 		{"gateway with WAN address only",
 			`{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"port":8444},` +
 				`"wanAddress":{"address":"203.0.113.9"}}}`, "", "gw",
-			func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+			func(t *testing.T, _ *fixture, _, proxy *api.AgentService) {
 				// The WAN port does not follow the LAN port.
 				if a := proxy.TaggedAddresses; proxy.Port != 8444 || proxy.Address != "" ||
 					a["wan"].Address != "203.0.113.9" || a["wan"].Port != 8443 {
@@ -119,7 +119,7 @@ func TestScenarios(t *testing.T) {
 		{"gateway with addresses",
 			`{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"address":"10.0.0.1",` +
 				`"port":8444},"wanAddress":{"address":"203.0.113.9"}}}`, "",
-			"gw", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+			"gw", func(t *testing.T, _ *fixture, _, proxy *api.AgentService) {
 				if a := proxy.TaggedAddresses; proxy.Address != "10.0.0.1" || a["lan"].Port != 8444 ||
 					a["wan"].Address != "203.0.113.9" || a["wan"].Port != 8443 {
 					t.Errorf("gateway = %+v", proxy)
@@ -129,7 +129,7 @@ func TestScenarios(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, open, tt.doc)
+			s := newFixture(t, open, tt.doc)
 			s.mustRun()
 			var service *api.AgentService
 			proxyID := tt.proxy + "-" + s.taskID
@@ -160,7 +160,7 @@ func TestScenarios(t *testing.T) {
 
 func TestLogin(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, strings.Replace(loginDoc, `"enabled":true`, `"enabled":true,"meta":{"team":"x"}`, 1))
+	s := newFixture(t, secured, strings.Replace(loginDoc, `"enabled":true`, `"enabled":true,"meta":{"team":"x"}`, 1))
 	s.mustRun()
 	secret := string(s.file(workload.FileServiceToken))
 	if tokens := s.tokens(); len(tokens) != 1 {
@@ -186,7 +186,7 @@ func TestLogin(t *testing.T) {
 
 func TestCompatModes(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	s.options.Compat = true
 	s.mustRun()
 	s.wantMode(workload.FileServiceToken, 0o644)
@@ -196,7 +196,7 @@ func TestCompatModes(t *testing.T) {
 // TestGatewayLogin: a gateway has one registration and needs its own identity.
 func TestGatewayLogin(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured,
+	s := newFixture(t, secured,
 		`{"bootstrapDir":"DIR","consulHTTPAddr":"ADDR","consulLogin":{"enabled":true,"method":"`+
 			trusting+`"},"gateway":{"kind":"mesh-gateway","name":"web"}}`)
 	s.mustRun()
@@ -207,14 +207,14 @@ func TestGatewayLogin(t *testing.T) {
 
 // TestRequests: what a start costs, in order, and in time of our own.
 func TestRequests(t *testing.T) {
-	s := newScene(t, open, `{"bootstrapDir":"DIR","service":{"name":"web","port":9090}}`)
+	s := newFixture(t, open, `{"bootstrapDir":"DIR","service":{"name":"web","port":9090}}`)
 	s.mustRun()
 	want := []string{"GET /v1/status/leader", "PUT /v1/agent/service/register",
 		"PUT /v1/agent/service/register", "GET /v1/agent/service/web-" + s.taskID + "-sidecar-proxy"}
 	if got := s.requests.list(); !slices.Equal(got, want) {
 		t.Errorf("requests = %v, want %v", got, want)
 	}
-	s = newScene(t, secured, loginDoc)
+	s = newFixture(t, secured, loginDoc)
 	calls := len(aws.Actions())
 	start := time.Now()
 	s.mustRun()
@@ -235,7 +235,7 @@ func TestRequests(t *testing.T) {
 
 func TestReadyListenerIsInTheBootstrap(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, open, `{"bootstrapDir":"DIR","service":{"name":"web","port":80}}`)
+	s := newFixture(t, open, `{"bootstrapDir":"DIR","service":{"name":"web","port":80}}`)
 	s.options.Proxy = meshinit.AgentProxy{ReadyBind: "127.0.0.1:22000"}
 	s.mustRun()
 	if text := string(s.file(workload.FileBootstrap)); !strings.Contains(text, "envoy_ready_listener") ||
@@ -247,14 +247,14 @@ func TestReadyListenerIsInTheBootstrap(t *testing.T) {
 // TestNoProxyBlock: 0.6 panicked after the login.
 func TestNoProxyBlock(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, strings.Replace(loginDoc, `,"proxy":{}`, "", 1))
+	s := newFixture(t, secured, strings.Replace(loginDoc, `,"proxy":{}`, "", 1))
 	s.mustRun()
 }
 
 // TestGatewayNameIsLowerCased: the family is "Web".
 func TestGatewayNameIsLowerCased(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, open, `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`)
+	s := newFixture(t, open, `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`)
 	s.mustRun()
 	if got := s.service("web-" + s.taskID).Service; got != "web" {
 		t.Errorf("gateway = %s", got)
@@ -264,7 +264,7 @@ func TestGatewayNameIsLowerCased(t *testing.T) {
 // TestClusterARN: the metadata of EC2 has the short cluster name.
 func TestClusterARN(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc) // its task says "Cluster":"prod"
+	s := newFixture(t, secured, loginDoc) // its task says "Cluster":"prod"
 	s.mustRun()
 	token, _, err := s.admin().ACL().TokenReadSelf(&api.QueryOptions{Token: string(s.file(workload.FileServiceToken))})
 	if err != nil || !strings.Contains(token.Description, "arn:aws:ecs:us-west-2:123456789012:cluster/prod") {
@@ -275,7 +275,7 @@ func TestClusterARN(t *testing.T) {
 // TestUserMetaCannotEscapeCleanUp: our keys win.
 func TestUserMetaCannotEscapeCleanUp(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	s.options.Config.ConsulLogin.Meta = map[string]string{"consul.hashicorp.com/task-id": "other"}
 	s.mustRun()
 	if tokens := s.tokens(); len(tokens) != 1 {
@@ -288,7 +288,7 @@ func TestFileGroup(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED, NOT PROVEN: only root can give files to another group")
 	}
-	s := newScene(t, secured, loginDoc)
+	s := newFixture(t, secured, loginDoc)
 	if err := os.Chown(s.dir, -1, 12345); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestFileGroup(t *testing.T) {
 func TestGRPCAddress(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{"": `"port_value": 8502`, "127.0.0.9:8599": `"address": "127.0.0.9"`} {
-		s := newScene(t, open, `{"bootstrapDir":"DIR"}`)
+		s := newFixture(t, open, `{"bootstrapDir":"DIR"}`)
 		s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: address}}
 		s.mustRun()
 		if got := string(s.file(workload.FileBootstrap)); !strings.Contains(got, want) {
@@ -315,7 +315,7 @@ func TestGRPCAddress(t *testing.T) {
 // TestTokenOfTheEnvironment: without a login Envoy presents the agent client's.
 func TestTokenOfTheEnvironment(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, open, `{"bootstrapDir":"DIR"}`)
+	s := newFixture(t, open, `{"bootstrapDir":"DIR"}`)
 	agent := s.deps.Consul
 	s.deps.Consul = func() (meshinit.Consul, error) {
 		a, err := agent()

@@ -117,8 +117,8 @@ func (b *bound) name() string {
 	return name
 }
 
-// pass lets time go by.
-func (b *bound) pass(d time.Duration) {
+// advance lets time go by.
+func (b *bound) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }

@@ -27,7 +27,7 @@ func TestHasSessionChecks(t *testing.T) {
 func TestSessionRequests(t *testing.T) {
 	t.Parallel()
 	inBound(t, func(b *bound) {
-		b.pass(time.Minute)
+		b.advance(time.Minute)
 		b.set("critical", false)
 		b.wants(registers)
 		b.set("passing", false)
@@ -44,7 +44,7 @@ func TestSessionRequests(t *testing.T) {
 			t.Errorf("the session's name is %s", name)
 		}
 		b.wants(readsVersions, creates, registers)
-		b.pass(time.Minute)
+		b.advance(time.Minute)
 		if n := b.count(renews); n[0] < 10 || n[0] > 16 {
 			t.Errorf("%d renewals in a minute", n[0])
 		}
@@ -87,7 +87,7 @@ func TestRefusedSession(t *testing.T) {
 				if !tc.held {
 					b.set("passing", false)
 				}
-				b.pass(10 * time.Second)
+				b.advance(10 * time.Second)
 				b.setAnswer(nil)
 				if result := b.set("passing", true)[0]; result.Unbound == nil {
 					t.Error("no reason")
@@ -96,11 +96,11 @@ func TestRefusedSession(t *testing.T) {
 				if want := map[bool]int{true: 2}[tc.held]; removed != want {
 					t.Errorf("%d checks were removed, want %d", removed, want)
 				}
-				b.pass(3 * time.Minute)
+				b.advance(3 * time.Minute)
 				if n := b.count(creates); n[0] != 0 {
 					t.Errorf("%d creations within three minutes", n[0])
 				}
-				b.pass(5 * time.Minute)
+				b.advance(5 * time.Minute)
 				if n := b.count(creates); n[0] != 1 {
 					t.Errorf("%d creations when it is allowed", n[0])
 				}
@@ -121,12 +121,12 @@ func TestShortOutageEndsNoSession(t *testing.T) {
 			t.Parallel()
 			inBound(t, func(b *bound) {
 				b.set("passing", false)
-				b.pass(time.Minute)
+				b.advance(time.Minute)
 				b.count()
 				b.setAnswer(answer)
-				b.pass(16 * time.Second)
+				b.advance(16 * time.Second)
 				b.setAnswer(nil)
-				b.pass(renewalLimit + renewalRepeat*5/4) // a renewal hangs, and the pause after it ends
+				b.advance(renewalLimit + renewalRepeat*5/4) // a renewal hangs, and the pause after it ends
 				n := b.count(renews, creates)
 				if n[0] == 0 {
 					t.Error("not renewed after the outage")
@@ -145,17 +145,17 @@ func TestUnknownTokenIsReported(t *testing.T) {
 	t.Parallel()
 	inBound(t, func(b *bound) {
 		b.set("passing", false)
-		b.pass(time.Minute)
+		b.advance(time.Minute)
 		b.set("passing", true)
 		b.setAnswer(answers("/v1/", http.StatusForbidden, "ACL not found"))
-		b.pass(7 * time.Second)
+		b.advance(7 * time.Second)
 		if d := b.c.Refresh(); d != 0 {
 			t.Errorf("its checks are read in %s, want now", d)
 		}
 		if err := b.set("passing", true)[0].Err; !consulutil.UnknownToken(err) {
 			t.Errorf("error %v", err)
 		}
-		b.pass(10 * time.Second)
+		b.advance(10 * time.Second)
 		if d := b.c.Refresh(); d == 0 {
 			t.Error("its checks are read again and again")
 		}
@@ -167,7 +167,7 @@ func TestEndedSessionIsReplaced(t *testing.T) {
 	t.Parallel()
 	inBound(t, func(b *bound) {
 		b.set("passing", false)
-		b.pass(time.Minute)
+		b.advance(time.Minute)
 		name := b.name()
 		b.count()
 		ended := false
@@ -179,7 +179,7 @@ func TestEndedSessionIsReplaced(t *testing.T) {
 			ended = answer != nil
 			return answer, err
 		})
-		b.pass(7 * time.Second)
+		b.advance(7 * time.Second)
 		n := b.count(creates, registers)
 		if n[0] == 0 {
 			t.Error("no session was created")
@@ -190,7 +190,7 @@ func TestEndedSessionIsReplaced(t *testing.T) {
 		if b.name() != name {
 			t.Errorf("the name was %s and is %s", name, b.name())
 		}
-		b.pass(3 * time.Second)
+		b.advance(3 * time.Second)
 		if d := b.c.Refresh(); d != 0 {
 			t.Errorf("its checks are read in %s, want now", d)
 		}
@@ -207,12 +207,12 @@ func TestForeignNotFoundEndsNoSession(t *testing.T) {
 	t.Parallel()
 	inBound(t, func(b *bound) {
 		b.set("passing", false)
-		b.pass(time.Minute)
+		b.advance(time.Minute)
 		b.count()
 		b.setAnswer(answers("/v1/session/renew/", http.StatusNotFound, "<html>404 page not found</html>"))
-		b.pass(15 * time.Second)
+		b.advance(15 * time.Second)
 		b.setAnswer(nil)
-		b.pass(5 * time.Second)
+		b.advance(5 * time.Second)
 		n := b.count(renews, creates)
 		if n[0] == 0 {
 			t.Error("not renewed")
@@ -228,12 +228,12 @@ func TestUnvouchedSessionIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	inBound(t, func(b *bound) {
 		b.set("passing", false)
-		b.pass(time.Minute)
+		b.advance(time.Minute)
 		b.mu.Lock()
 		b.vouched = false
 		b.mu.Unlock()
 		b.count()
-		b.pass(time.Minute)
+		b.advance(time.Minute)
 		if n := b.count("PUT /v1/session/"); n[0] != 0 {
 			t.Errorf("%d requests about the session", n[0])
 		}
@@ -248,7 +248,7 @@ func TestUnansweredCreation(t *testing.T) {
 		inBound(t, func(b *bound) {
 			b.setAnswer(hangs("/v1/session/create"))
 			b.set("passing", false)
-			b.pass(creationLimit)
+			b.advance(creationLimit)
 			first := b.name()
 			if made {
 				b.setAnswer(func(r *http.Request) (*http.Response, error) {
@@ -259,7 +259,7 @@ func TestUnansweredCreation(t *testing.T) {
 				b.setAnswer(answers("/v1/session/node/", http.StatusOK, "[]"))
 			}
 			b.count()
-			b.pass(lookLimit - time.Second)
+			b.advance(lookLimit - time.Second)
 			n := b.count(creates, renews, lists)
 			if n[0] != 0 {
 				t.Errorf("made: %t: %d creations", made, n[0])
@@ -267,7 +267,7 @@ func TestUnansweredCreation(t *testing.T) {
 			if got := n[1] > 0; got != made {
 				t.Errorf("made: %t: %d renewals", made, n[1])
 			}
-			b.pass(time.Minute)
+			b.advance(time.Minute)
 			n = b.count(creates)
 			if want := map[bool]int{false: 1}[made]; n[0] != want {
 				t.Errorf("made: %t: %d creations after the wait, want %d", made, n[0], want)
@@ -292,12 +292,12 @@ func TestFailingCreationBacksOff(t *testing.T) {
 			return answers("/v1/session/create", http.StatusInternalServerError, "No cluster leader")(r)
 		})
 		b.set("passing", false)
-		b.pass(10 * time.Minute)
+		b.advance(10 * time.Minute)
 		if attempts < 10 || attempts > 25 {
 			t.Errorf("%d creations in ten minutes", attempts)
 		}
 		b.setAnswer(nil)
-		b.pass(creationMax)
+		b.advance(creationMax)
 		if n := b.count(creates); n[0] != 1 {
 			t.Errorf("%d creations after the election", n[0])
 		}
@@ -332,7 +332,7 @@ func TestSessionsThatEndAtOnceAreCreatedMoreRarely(t *testing.T) {
 	inBound(t, func(b *bound) {
 		b.setAnswer(answers("/v1/session/renew/", http.StatusNotFound, "Session id 's1' not found"))
 		b.set("passing", false)
-		b.pass(10 * time.Minute)
+		b.advance(10 * time.Minute)
 		if n := b.count(creates); n[0] > 25 {
 			t.Errorf("%d creations in ten minutes", n[0])
 		}

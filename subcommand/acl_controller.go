@@ -199,7 +199,7 @@ func (f *controllerFlags) listen() (net.Listener, error) {
 
 // controller wires one.
 func (f *controllerFlags) controller(
-	ctx context.Context, inv *cli.Invocation, v controllerVariant, at place,
+	ctx context.Context, inv *cli.Invocation, v controllerVariant, at controllerIdentity,
 ) (*controller.Controller, error) {
 	state, err := v.wanted(setup.Options{
 		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.shared.partition,

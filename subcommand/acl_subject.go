@@ -114,7 +114,7 @@ func (s *aclSubject) report(ctx context.Context, inv *cli.Invocation) (*aclrules
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.world(ctx, inv)
+	w, err := s.aclSource(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
@@ -157,31 +157,31 @@ func (s *aclSubject) subject() (aclrules.Subject, error) {
 	return subject, nil
 }
 
-// world is where the subject's parts are read. defaultPolicy is asked last: the
+// aclSource is where the subject's parts are read. defaultPolicy is asked last: the
 // answers to other questions may tell it.
-type world struct {
+type aclSource struct {
 	objects       aclrules.Objects
 	datacenter    string
 	defaultPolicy func(context.Context) aclrules.Verdict
 }
 
-// world returns the source of ACL objects: none, a file or a server.
-func (s *aclSubject) world(ctx context.Context, inv *cli.Invocation) (world, error) {
+// aclSource returns the source of ACL objects: none, a file or a server.
+func (s *aclSubject) aclSource(ctx context.Context, inv *cli.Invocation) (aclSource, error) {
 	switch {
 	case s.offline():
-		return world{datacenter: s.datacenter, defaultPolicy: always(aclrules.Denied)}, nil
+		return aclSource{datacenter: s.datacenter, defaultPolicy: always(aclrules.Denied)}, nil
 	case s.from != "":
-		return s.worldOfFile()
+		return s.sourceOfFile()
 	}
 	reader, err := aclReader(inv, consulutil.Options{}, s.datacenter)
 	if err != nil {
-		return world{}, err
+		return aclSource{}, err
 	}
-	w := world{objects: reader, defaultPolicy: reader.DefaultPolicy}
+	w := aclSource{objects: reader, defaultPolicy: reader.DefaultPolicy}
 	if s.tokenFile != "" {
 		own, err := aclReader(inv, consulutil.Options{TokenFile: s.tokenFile}, s.datacenter)
 		if err != nil {
-			return world{}, exit.Usagef("-token-file: %w", err)
+			return aclSource{}, exit.Usagef("-token-file: %w", err)
 		}
 		w.objects = shownToken{reader, own}
 	}
@@ -214,13 +214,13 @@ func (s shownToken) Token(ctx context.Context, _ string) (aclrules.Token, error)
 	return t, nil
 }
 
-func (s *aclSubject) worldOfFile() (world, error) {
+func (s *aclSubject) sourceOfFile() (aclSource, error) {
 	export, err := readExport(s.from)
 	if err != nil {
-		return world{}, err
+		return aclSource{}, err
 	}
 	v, _ := verdictOf(export.DefaultPolicy)
-	w := world{objects: export, datacenter: export.Datacenter, defaultPolicy: always(v)}
+	w := aclSource{objects: export, datacenter: export.Datacenter, defaultPolicy: always(v)}
 	if s.datacenter != "" {
 		w.datacenter = s.datacenter
 	}

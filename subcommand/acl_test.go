@@ -126,7 +126,7 @@ func crowd(t *testing.T, acl *api.ACL) []*api.ACLLink {
 	return links
 }
 
-// file writes one into the world's directory and returns its path.
+// file writes one into the fixture's directory and returns its path.
 func (w *aclWorld) file(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(w.dir, name)
@@ -136,7 +136,7 @@ func (w *aclWorld) file(t *testing.T, name, content string) string {
 	return path
 }
 
-// ask runs the command line; @ stands for the world's directory.
+// ask runs the command line; @ stands for the fixture's directory.
 func (w *aclWorld) ask(t *testing.T, a asked) reply {
 	t.Helper()
 	args := testkit.SelfArgs("consul-ecs",

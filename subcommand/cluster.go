@@ -47,13 +47,13 @@ func (f *sharedFlags) check() (err error) {
 }
 
 // lock returns a lock of the cluster's controllers.
-func (f *sharedFlags) lock(at place, name string, o consulutil.LockOptions) (*consulutil.Lock, error) {
+func (f *sharedFlags) lock(at controllerIdentity, name string, o consulutil.LockOptions) (*consulutil.Lock, error) {
 	o.Holder = at.holder
 	return controller.NewLock(o, at.cluster.ARN, f.partition, name)
 }
 
-// place is a controller's cluster and its own name.
-type place struct {
+// controllerIdentity is a controller's cluster and its own name.
+type controllerIdentity struct {
 	cluster awsutil.Cluster
 	// holder is what other controllers read of it: its task's ARN, or its host.
 	holder string
@@ -62,26 +62,26 @@ type place struct {
 }
 
 // locate finds the cluster: the flag's, or that of this task.
-func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error) {
+func locate(ctx context.Context, inv *cli.Invocation, flag string) (controllerIdentity, error) {
 	if flag != "" {
 		host, _ := os.Hostname() // informational only
 		cluster, err := awsutil.ParseCluster(flag)
-		return place{cluster: cluster, holder: fmt.Sprintf("process %d of %s", os.Getpid(), host)}, err
+		return controllerIdentity{cluster: cluster, holder: fmt.Sprintf("process %d of %s", os.Getpid(), host)}, err
 	}
 	metadata, err := metadataClient(inv)
 	if err != nil {
-		return place{}, err
+		return controllerIdentity{}, err
 	}
 	task, err := awsutil.FirstTask(ctx, inv.Log, metadata.Task, retry.StartLimit)
 	if err != nil {
-		return place{}, err
+		return controllerIdentity{}, err
 	}
 	cluster, err := awsutil.ParseCluster(task.ClusterARN())
 	if err != nil {
-		return place{}, exit.Usagef("%w (from the task metadata): give -cluster", err)
+		return controllerIdentity{}, exit.Usagef("%w (from the task metadata): give -cluster", err)
 	}
 	address, _ := task.NodeIP() // the cluster's node can do without
-	return place{cluster, task.TaskARN, address}, nil
+	return controllerIdentity{cluster, task.TaskARN, address}, nil
 }
 
 // ecsReader reads ECS in the cluster's region, which wins over the environment's.

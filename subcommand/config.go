@@ -86,7 +86,7 @@ func (v validation) run(inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	result, err := judge(doc, inv.Getenv(config.GenerationEnvVar))
+	result, err := validateDocument(doc, inv.Getenv(config.GenerationEnvVar))
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 	return doc, nil
 }
 
-func judge(doc []byte, generation string) (verdict, error) {
+func validateDocument(doc []byte, generation string) (verdict, error) {
 	if isMeshFile(doc) {
 		return verdict{},
 			exit.Usagef("this is a mesh file, as it has the member admission: consul-ecs admit -config checks it with a task definition")

@@ -149,7 +149,7 @@ func (f *gcFlags) run(ctx context.Context, inv *cli.Invocation) error {
 }
 
 // cluster looks at one cluster, below its lock if it may delete.
-func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) error {
+func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at controllerIdentity) error {
 	options := consulOptions(inv)
 	client, err := consulutil.NewClient(options)
 	if err != nil {

@@ -107,11 +107,11 @@ func (o *imagesOptions) sinceLock(
 // printImageChanges prints a line for each change.
 func printImageChanges(w io.Writer, changes []taskdef.ImageChange) error {
 	for _, c := range changes {
-		place := c.Image
+		image := c.Image
 		if c.Platform != "" {
-			place += " " + c.Platform
+			image += " " + c.Platform
 		}
-		line := fmt.Sprintf("%s %s: %s -> %s", place, c.Field, imageValue(c.Before), imageValue(c.After))
+		line := fmt.Sprintf("%s %s: %s -> %s", image, c.Field, imageValue(c.Before), imageValue(c.After))
 		if _, err := fmt.Fprintln(w, taskdef.OneLine(line)); err != nil {
 			return err
 		}

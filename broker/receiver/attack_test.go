@@ -10,7 +10,7 @@ import (
 // Any caller can push to an open callback port: what it sends neither fills the log nor keeps
 // the task from its token.
 func TestForgedPushesNeitherFillTheLogNorDelayTheToken(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		g, result := w.pending(t)
 		forged := []string{
 			`{"` + strings.Repeat("x", 8<<10) + `":1}`, `{"token":"` + strings.Repeat("\\u001b", 2<<10) + `"}`,

@@ -108,7 +108,7 @@ func TestSecretsAreNotSentToWhereTheyCanBeRead(t *testing.T) {
 }
 
 func TestTokenThatTheBrokerDoesNotKnowIsNotReportedAsRevoked(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.backend = backend.ConsulACL
 		stop := w.start()
 		synctest.Wait()

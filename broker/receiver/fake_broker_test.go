@@ -15,7 +15,7 @@ import (
 )
 
 // RoundTrip brings a request to the broker.
-func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
+func (w *fixture) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func refusal(status int, retryAfter string) *http.Response {
 	return rec.Result()
 }
 
-func (w *world) accept(rw http.ResponseWriter, r *http.Request, replaces string) {
+func (w *fixture) accept(rw http.ResponseWriter, r *http.Request, replaces string) {
 	body, err1 := ReadBody(r.Body)
 	request, err2 := DecodeTokenRequest(body)
 	foreign := request.TaskARN != taskARN || request.Cluster != clusterARN
@@ -116,7 +116,7 @@ func (w *world) accept(rw http.ResponseWriter, r *http.Request, replaces string)
 }
 
 // push returns the body for a grant, sealed.
-func (w *world) push(g *fakeGrant) Push {
+func (w *fixture) push(g *fakeGrant) Push {
 	sealed, err := Seal(g.request.PublicKey, g.request.TaskARN, g.request.Nonce, g.handle)
 	if err != nil {
 		w.t.Error(err)
@@ -128,7 +128,7 @@ func (w *world) push(g *fakeGrant) Push {
 // deliver pushes until an answer is final or the handle has expired. A token that was
 // redeemed and is then refused is lost, and revoked. As for the broker, one of which no answer
 // proves that counts as delivered: the answer may be lost.
-func (w *world) deliver(g *fakeGrant) {
+func (w *fixture) deliver(g *fakeGrant) {
 	body, err := w.push(g).Encode()
 	if err != nil {
 		w.t.Error(err)
@@ -152,7 +152,7 @@ func (w *world) deliver(g *fakeGrant) {
 }
 
 // final reports whether an answer ends the pushes, and with which state.
-func (w *world) final(g *fakeGrant, status int, err error) bool {
+func (w *fixture) final(g *fakeGrant, status int, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -171,7 +171,7 @@ func (w *world) final(g *fakeGrant, status int, err error) bool {
 }
 
 // post sends a body to the callback port and returns the status.
-func (w *world) post(body []byte) (int, error) {
+func (w *fixture) post(body []byte) (int, error) {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: w.dial}}
 	var before, after bool
@@ -198,7 +198,7 @@ func (w *world) post(body []byte) (int, error) {
 	return resp.StatusCode, nil
 }
 
-func (w *world) unwrap(rw http.ResponseWriter, r *http.Request) {
+func (w *fixture) unwrap(rw http.ResponseWriter, r *http.Request) {
 	body, err1 := ReadBody(r.Body)
 	request, err2 := DecodeUnwrapRequest(body)
 	w.mu.Lock()

@@ -78,7 +78,7 @@ func (f *faults) push() (before, after bool) {
 
 func runSchedule(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 21))
-	w := newWorld(t)
+	w := newFixture(t)
 	defer w.close()
 	w.ttl = time.Duration(2+random.IntN(9)) * time.Minute
 	w.revokeFail = random.IntN(3)

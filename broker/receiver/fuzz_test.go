@@ -17,7 +17,7 @@ func FuzzPush(f *testing.F) {
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			defer w.close()
 			g, result := w.pending(t)
 			got, err := w.post(body)

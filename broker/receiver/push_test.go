@@ -20,7 +20,7 @@ import (
 
 // pending starts a one-shot receiver whose request has been accepted, and returns its
 // grant and the result.
-func (w *world) pending(t *testing.T) (*fakeGrant, <-chan error) {
+func (w *fixture) pending(t *testing.T) (*fakeGrant, <-chan error) {
 	w.noPush = true
 	result := make(chan error, 1)
 	w.running.Go(func() { result <- w.run(t.Context()) })
@@ -31,7 +31,7 @@ func (w *world) pending(t *testing.T) (*fakeGrant, <-chan error) {
 }
 
 // answers posts a push and returns the status.
-func (w *world) answers(t *testing.T, p Push) int {
+func (w *fixture) answers(t *testing.T, p Push) int {
 	t.Helper()
 	body, err := p.Encode()
 	if err != nil {
@@ -45,7 +45,7 @@ func (w *world) answers(t *testing.T, p Push) int {
 }
 
 func TestForeignPushesAreRefusedAndTheRequestContinues(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		g, result := w.pending(t)
 		push := w.push(g)
 		otherKey := *g
@@ -85,7 +85,7 @@ func TestForeignPushesAreRefusedAndTheRequestContinues(t *testing.T) {
 }
 
 func TestOnlyPostAtTheRootIsServed(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		g, result := w.pending(t)
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: w.dial}}
 		for _, path := range []string{"/", "/token", "/v1/token"} {
@@ -107,7 +107,7 @@ func TestOnlyPostAtTheRootIsServed(t *testing.T) {
 
 // Two pushes at once: one redeems, and the other finds the token valid.
 func TestSecondPushIsAConflict(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		g, result := w.pending(t)
 		w.mu.Lock()
 		w.fault = func(op string) (*http.Response, bool, error) {
@@ -134,7 +134,7 @@ func TestSecondPushIsAConflict(t *testing.T) {
 
 // While a rotation is under way, a push that is not for it meets a valid token.
 func TestReplayedPushDuringARotationIsAConflict(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.ttl = time.Minute
 		stop := w.start()
 		synctest.Wait()
@@ -157,7 +157,7 @@ func TestReplayedPushDuringARotationIsAConflict(t *testing.T) {
 }
 
 func TestRedemptionIsRepeatedWhileTheHandleIsGood(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.fault = first("POST /v1/unwrap", status(503, ""), status(429, "1"))
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -183,7 +183,7 @@ func TestLostHandleLeadsToAnotherRequest(t *testing.T) {
 		"timeout of a proxy": status(504, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, w *world) {
+			bubble(t, func(t *testing.T, w *fixture) {
 				w.fault = first("POST /v1/unwrap", fault)
 				if err := w.run(t.Context()); err != nil {
 					t.Fatal(err)
@@ -202,7 +202,7 @@ func TestLostHandleLeadsToAnotherRequest(t *testing.T) {
 
 // What the broker refuses at redemption is refused for another request, too.
 func TestRefusedRedemptionEndsTheCommandWithItsCause(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.fault = first("POST /v1/unwrap", status(422, ""))
 		err := w.run(t.Context())
 		if _, ok := errors.AsType[*retry.PermanentError](err); !ok ||
@@ -233,7 +233,7 @@ func TestFileThatItsReaderCannotReadIsNotLeft(t *testing.T) {
 }
 
 func TestTokenThatCannotBeWrittenIsRevoked(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		g, result := w.pending(t)
 		// A directory in the place of the token file.
 		if err := os.Mkdir(w.file, 0o700); err != nil {
@@ -261,7 +261,7 @@ func TestTokenThatCannotBeWrittenIsRevoked(t *testing.T) {
 
 // The directory is missing, since root writes to any directory that is there.
 func TestNoTokenIsRequestedForAFileThatCannotBeWritten(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		stop, dir := w.start(), filepath.Dir(w.file)
 		synctest.Wait()
 		if err := os.Rename(dir, dir+"-away"); err != nil {
@@ -288,7 +288,7 @@ func TestNoTokenIsRequestedForAFileThatCannotBeWritten(t *testing.T) {
 }
 
 func TestHandleIsNotRedeemedForAFileThatCannotBeWritten(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		g, result := w.pending(t)
 		dir := filepath.Dir(w.file)
 		if err := os.Rename(dir, dir+"-away"); err != nil {
@@ -310,7 +310,7 @@ func TestHandleIsNotRedeemedForAFileThatCannotBeWritten(t *testing.T) {
 }
 
 func TestExpiryIsByTheClockOfThisHost(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		for _, skew := range []time.Duration{-time.Hour, 0, time.Second, time.Hour} {
 			broker, err := NewClient(ClientOptions{Address: "https://broker",
 				Transport: answering(func(rw http.ResponseWriter) {
@@ -336,7 +336,7 @@ func TestExpiryIsByTheClockOfThisHost(t *testing.T) {
 
 // The broker redeems after the receiver has given up: a later push must not look delivered.
 func TestPushOfALostHandleIsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.ttl = 10 * time.Minute
 		stop := w.start()
 		synctest.Wait()

@@ -19,12 +19,12 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// bubble runs a test in a synctest bubble with a world.
-func bubble(t *testing.T, test func(t *testing.T, w *world)) {
+// bubble runs a test in a synctest bubble with a fixture.
+func bubble(t *testing.T, test func(t *testing.T, w *fixture)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		defer w.close()
 		test(t, w)
 		w.wantNoSecrets()
@@ -32,7 +32,7 @@ func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 }
 
 func TestOneShotWritesTheTokenAndClosesThePort(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestOneShotWritesTheTokenAndClosesThePort(t *testing.T) {
 }
 
 func TestRestartTakesOverAValidToken(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -75,18 +75,18 @@ func TestRestartTakesOverAValidToken(t *testing.T) {
 
 func TestFilesOfOthersAreNotTakenOver(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(w *world) error{
-		"no record":    func(w *world) error { return os.Remove(w.file + ".json") },
-		"broken":       func(w *world) error { return os.WriteFile(w.file+".json", []byte("{"), 0o600) },
-		"other secret": func(w *world) error { return os.WriteFile(w.file, []byte("x"), 0o644) },
-		"other task": func(w *world) error {
+	for name, change := range map[string]func(w *fixture) error{
+		"no record":    func(w *fixture) error { return os.Remove(w.file + ".json") },
+		"broken":       func(w *fixture) error { return os.WriteFile(w.file+".json", []byte("{"), 0o600) },
+		"other secret": func(w *fixture) error { return os.WriteFile(w.file, []byte("x"), 0o644) },
+		"other task": func(w *fixture) error {
 			data, err := os.ReadFile(w.file + ".json")
 			return errors.Join(err, os.WriteFile(w.file+".json",
 				[]byte(strings.ReplaceAll(string(data), "2f1e", "77ab")), 0o600))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, w *world) {
+			bubble(t, func(t *testing.T, w *fixture) {
 				if err := w.run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -130,7 +130,7 @@ func unreachable() (*http.Response, bool, error) {
 }
 
 func TestRequestIsRepeatedWhileItCanSucceed(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		start := time.Now()
 		w.fault = first("POST /v1/token", status(404, ""), unreachable, status(425, "20"), status(429, "40"),
 			status(502, ""), status(503, ""))
@@ -164,7 +164,7 @@ func TestRefusalsEndTheCommandWithOneMessage(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{400, 401, 403, 409, 410, 422} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			bubble(t, func(t *testing.T, w *world) {
+			bubble(t, func(t *testing.T, w *fixture) {
 				w.fault = first("POST /v1/token", status(code, ""))
 				err := w.run(t.Context())
 				want := fmt.Sprintf("obtain a token for task %s: request a token: the broker answered %d (fault): not "+
@@ -181,7 +181,7 @@ func TestRefusalsEndTheCommandWithOneMessage(t *testing.T) {
 }
 
 func TestTaskThatStaysUnknownIsRefusedAfterAMinute(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		start := time.Now()
 		w.fault = func(string) (*http.Response, bool, error) { return refusal(404, ""), false, nil }
 		err := w.run(t.Context())
@@ -197,18 +197,18 @@ func TestTaskThatStaysUnknownIsRefusedAfterAMinute(t *testing.T) {
 func TestTimeoutEndsTheCommand(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(*world)
+		change func(*fixture)
 		want   string
 	}{
-		"broker unreachable": {func(w *world) {
+		"broker unreachable": {func(w *fixture) {
 			w.fault = func(string) (*http.Response, bool, error) { return unreachable() }
 		}, "connection refused"},
-		"no push": {func(w *world) { w.noPush = true }, "no push arrived for request r"},
-		"late metadata": {func(w *world) { w.noPush, w.silent = true, time.Now().Add(3*time.Minute) },
+		"no push": {func(w *fixture) { w.noPush = true }, "no push arrived for request r"},
+		"late metadata": {func(w *fixture) { w.noPush, w.silent = true, time.Now().Add(3*time.Minute) },
 			"no push arrived for request r"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, w *world) {
+			bubble(t, func(t *testing.T, w *fixture) {
 				c.change(w)
 				start := time.Now()
 				err := w.run(t.Context())
@@ -224,7 +224,7 @@ func TestTimeoutEndsTheCommand(t *testing.T) {
 }
 
 func TestTermWhileRequestingEndsTheCommand(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.noPush = true
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(10*time.Second, func() { cancel(&exit.SignalError{Signal: syscall.SIGTERM}) })
@@ -238,7 +238,7 @@ func TestTermWhileRequestingEndsTheCommand(t *testing.T) {
 // A request whose answer is lost may have been accepted: its push is taken, also when the
 // broker refuses another request meanwhile.
 func TestPushForARequestWithoutAnAnswerIsTaken(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.fault = first("POST /v1/token", lost, status(409, ""))
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -253,7 +253,7 @@ func TestRequestThatEndsAtTheBrokerIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"gone", "failed", "expired"} {
 		t.Run(state, func(t *testing.T) {
-			bubble(t, func(t *testing.T, w *world) {
+			bubble(t, func(t *testing.T, w *fixture) {
 				w.noPush = true
 				start := time.Now()
 				time.AfterFunc(3*time.Second, func() {
@@ -276,7 +276,7 @@ func TestRequestThatEndsAtTheBrokerIsMadeAgain(t *testing.T) {
 }
 
 func TestRejectedRequestEndsTheCommand(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.noPush = true
 		time.AfterFunc(time.Second, func() {
 			w.mu.Lock()
@@ -292,7 +292,7 @@ func TestRejectedRequestEndsTheCommand(t *testing.T) {
 }
 
 func TestTokenWithoutExpiryStaysUntilTheEnd(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.backend, w.endless = backend.ConsulACL, true
 		stop := w.start()
 		<-time.After(500 * time.Hour)

@@ -15,7 +15,7 @@ import (
 
 // The broker answers 503 after the time that it takes for a revocation: its holder asks again.
 func TestRevocationThatLastsIsAskedForAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.backend = backend.ConsulACL
 		stop := w.start()
 		synctest.Wait()
@@ -39,7 +39,7 @@ func TestRevocationThatLastsIsAskedForAgain(t *testing.T) {
 // than the token's life: there is a new token once the fault is over.
 func outlivesFault(t *testing.T, fault func(op string) (*http.Response, bool, error)) {
 	t.Helper()
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.ttl = time.Minute
 		stop := w.start()
 		synctest.Wait()
@@ -85,7 +85,7 @@ func TestExpiredCertificateIsWaitedForWithAToken(t *testing.T) {
 }
 
 func TestRefusedRevocationOfATokenWithoutExpiryIsLeftToTheBroker(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.backend, w.endless, w.fault = backend.ConsulACL, true, first("POST /v1/revoke", status(422, ""))
 		stop := w.start()
 		synctest.Wait()

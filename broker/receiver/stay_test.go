@@ -21,11 +21,11 @@ const reread = 5 * time.Second
 
 // callFor makes a call with the file's token every 100 ms, or 6000 in a longer time, and
 // returns how many failed.
-func (w *world) callFor(d time.Duration) (calls, failed int) {
+func (w *fixture) callFor(d time.Duration) (calls, failed int) {
 	return w.callEvery(max(100*time.Millisecond, d/6000), d)
 }
 
-func (w *world) callEvery(pause, d time.Duration) (calls, failed int) {
+func (w *fixture) callEvery(pause, d time.Duration) (calls, failed int) {
 	token, read := w.read(), time.Now()
 	for end := time.Now().Add(d); time.Now().Before(end); <-time.After(pause) {
 		if time.Since(read) >= reread {
@@ -39,7 +39,7 @@ func (w *world) callEvery(pause, d time.Duration) (calls, failed int) {
 }
 
 func TestRotationFailsNoCall(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.ttl = time.Minute
 		stop := w.start()
 		synctest.Wait()
@@ -87,7 +87,7 @@ func TestOutageOfTheBrokerIsWaitedOut(t *testing.T) {
 		mayExpire bool
 	}{"shorter than the rest of the life": {outage: 12 * time.Minute}, "longer": {time.Hour, true}} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, w *world) {
+			bubble(t, func(t *testing.T, w *fixture) {
 				stop := w.start()
 				synctest.Wait()
 				<-time.After(35 * time.Minute) // before the first replacement, whose time is random
@@ -117,7 +117,7 @@ func TestOutageOfTheBrokerIsWaitedOut(t *testing.T) {
 }
 
 func TestRotationOfADeletedTokenRequestsANewOne(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		stop := w.start()
 		synctest.Wait()
 		w.mu.Lock()
@@ -135,7 +135,7 @@ func TestRotationOfADeletedTokenRequestsANewOne(t *testing.T) {
 }
 
 func TestRefusedRotationKeepsTheTokenUntilItExpires(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		start := time.Now()
 		var refuse atomic.Bool
 		w.fault = func(string) (*http.Response, bool, error) {
@@ -158,7 +158,7 @@ func TestRefusedRotationKeepsTheTokenUntilItExpires(t *testing.T) {
 }
 
 func TestVaultTokenIsRenewedWithoutTheBroker(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.backend, w.ttl, w.period = backend.Vault, time.Hour, time.Hour
 		stop := w.start()
 		synctest.Wait()
@@ -176,7 +176,7 @@ func TestVaultTokenIsRenewedWithoutTheBroker(t *testing.T) {
 }
 
 func TestOutageOfVaultIsWaitedOut(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.backend, w.ttl, w.period = backend.Vault, time.Hour, time.Hour
 		w.renewErr = errors.New("sealed")
 		time.AfterFunc(55*time.Minute, func() {
@@ -197,7 +197,7 @@ func TestOutageOfVaultIsWaitedOut(t *testing.T) {
 }
 
 func TestTokenThatVaultDoesNotRenewIsRequestedAnew(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.backend, w.ttl, w.period = backend.Vault, time.Hour, time.Hour
 		w.renewErr = consulutil.WithClass(errors.New("403"), retry.Permanent)
 		stop := w.start()
@@ -220,7 +220,7 @@ func TestTermWaitsForTheApplicationsAndRevokes(t *testing.T) {
 		"application does not stop":   {time.Hour, 18 * time.Second}, // 12 s before the stop timeout
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, w *world) {
+			bubble(t, func(t *testing.T, w *fixture) {
 				w.revokeFail = 2
 				stop := w.start()
 				synctest.Wait()
@@ -250,7 +250,7 @@ func TestTermWaitsForTheApplicationsAndRevokes(t *testing.T) {
 }
 
 func TestBrokerRevokesWhatTheHolderCannot(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.backend, w.ttl = backend.ConsulACL, time.Minute
 		stop := w.start()
 		synctest.Wait()
@@ -269,7 +269,7 @@ func TestBrokerRevokesWhatTheHolderCannot(t *testing.T) {
 }
 
 func TestTokenThatAnotherProcessRevokedIsReplaced(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		stop := w.start()
 		synctest.Wait()
 		w.mu.Lock()
@@ -294,7 +294,7 @@ func TestTokenThatAnotherProcessRevokedIsReplaced(t *testing.T) {
 }
 
 func TestRestartedReceiverContinuesWhereTheLastOneEnded(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		if err := w.run(t.Context()); err != nil { // as one that was killed
 			t.Fatal(err)
 		}
@@ -317,7 +317,7 @@ func TestRestartedReceiverContinuesWhereTheLastOneEnded(t *testing.T) {
 // A receiver that is killed between the two files leaves the record of the next token
 // beside the token that applications have.
 func TestReceiverKilledWhileItWritesKeepsTheToken(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.ttl = 10 * time.Minute
 		stop := w.start()
 		synctest.Wait()
@@ -351,7 +351,7 @@ func TestReceiverKilledWhileItWritesKeepsTheToken(t *testing.T) {
 // Nothing else may know that a token was replaced when the receiver is killed before it has
 // revoked that: the next run rotates at once.
 func TestReceiverKilledDuringTheOverlapRotates(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *fixture) {
 		w.ttl = 10 * time.Minute
 		stop := w.start()
 		synctest.Wait()

@@ -15,7 +15,7 @@ import (
 // role or a rule after setup has read it, and before it writes it.
 func TestChangeOfAnObjectInBetweenSurvives(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(t *testing.T, l lab, spoil, edit bool) (mended, edited bool){
+	for name, change := range map[string]func(t *testing.T, l fixture, spoil, edit bool) (mended, edited bool){
 		"policy": changePolicy, "role": changeRole, "rule": changeRule,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestChangeOfAnObjectInBetweenSurvives(t *testing.T) {
 
 // changePolicy changes our part of it or edits what is the operator's, and returns
 // what was the case before. So do the next two.
-func changePolicy(t *testing.T, l lab, spoil, edit bool) (mended, edited bool) {
+func changePolicy(t *testing.T, l fixture, spoil, edit bool) (mended, edited bool) {
 	t.Helper()
 	p, _, err := management(t).ACL().PolicyReadByName(l.policy(), nil)
 	if err != nil {
@@ -71,7 +71,7 @@ func changePolicy(t *testing.T, l lab, spoil, edit bool) (mended, edited bool) {
 	return mended, edited
 }
 
-func changeRole(t *testing.T, l lab, spoil, edit bool) (mended, edited bool) {
+func changeRole(t *testing.T, l fixture, spoil, edit bool) (mended, edited bool) {
 	t.Helper()
 	r, _, err := management(t).ACL().RoleReadByName(l.role(), nil)
 	if err != nil {
@@ -94,7 +94,7 @@ func changeRole(t *testing.T, l lab, spoil, edit bool) (mended, edited bool) {
 	return mended, edited
 }
 
-func changeRule(t *testing.T, l lab, spoil, edit bool) (mended, edited bool) {
+func changeRule(t *testing.T, l fixture, spoil, edit bool) (mended, edited bool) {
 	t.Helper()
 	rules := rulesOf(t, management(t).ACL(), l.clientMethod())
 	if len(rules) != 1 {

@@ -48,8 +48,8 @@ type Write struct {
 // Plan is the writes to make, in this order.
 type Plan struct {
 	Writes []Write
-	// Notes are for the log.
-	Notes []note
+	// Notices are for the log.
+	Notices []notice
 	// Refused are objects that only an operator can correct, with the reason.
 	Refused failures
 }
@@ -88,7 +88,7 @@ func (s State) compare(f Observed) Plan {
 		p.policy(*s.Anonymous, f, nil)
 		p.anonymous(*s.Anonymous, f)
 	case granted:
-		p.Notes = append(p.Notes, note{Text: noteAnonymous})
+		p.Notices = append(p.Notices, notice{Text: noticeAnonymous})
 	}
 	if s.Node != nil {
 		p.node(*s.Node, f, all)
@@ -107,7 +107,7 @@ func (p *Plan) policy(want Policy, f Observed, needs []Object) {
 	case sameRules(want.Rules, found.Rules):
 		return
 	case want.Shared:
-		p.Notes = append(p.Notes, note{Text: noteForeign, Other: want.Name})
+		p.Notices = append(p.Notices, notice{Text: noticeForeign, Other: want.Name})
 		return
 	default:
 		fixed := *found

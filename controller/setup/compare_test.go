@@ -117,7 +117,7 @@ func TestCompareFromNothingAndAgain(t *testing.T) {
 	if diff := cmp.Diff(want, steps(p)); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	if again := s.compare(apply(t, f, p)); len(again.Writes)+len(again.Notes)+len(again.Refused) > 0 {
+	if again := s.compare(apply(t, f, p)); len(again.Writes)+len(again.Notices)+len(again.Refused) > 0 {
 		t.Errorf("a second plan: %+v", again)
 	}
 }

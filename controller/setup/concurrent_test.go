@@ -40,7 +40,7 @@ func trusted(account int, path string) string {
 
 // round starts 20 controllers of 20 accounts at once on fresh objects, and
 // returns how many writes they made.
-func round(t testing.TB, l lab) (writes int) {
+func round(t testing.TB, l fixture) (writes int) {
 	t.Helper()
 	const controllers = 20
 	var all []string
@@ -126,7 +126,7 @@ func dying(n int) func(*http.Request) (*http.Response, error) {
 }
 
 // bury ends the sessions that a dead controller left, as their TTL would.
-func bury(t *testing.T, l lab) {
+func bury(t *testing.T, l fixture) {
 	t.Helper()
 	c := management(t)
 	sessions, _, err := c.Session().List(nil)

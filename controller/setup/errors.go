@@ -76,7 +76,7 @@ func lockObject(s State) Object {
 	return Object{Kind: kindLock, Name: s.lockKey()}
 }
 
-// explain notes the ACL rule that a refused request needs, for consulutil.Advise, and
+// explain notices the ACL rule that a refused request needs, for consulutil.Advise, and
 // makes a refusal that a retry cannot change a *retry.PermanentError.
 func (s *Setup) explain(o Object, err error) error {
 	enterprise := o.Kind == kindPartition || o.Kind == kindNamespace

@@ -93,8 +93,8 @@ func login(t *testing.T, method, refusal string) *api.ACLToken {
 	return read
 }
 
-// agentless returns the state of the lab's cluster without agents.
-func (l lab) agentless(t *testing.T) State {
+// agentless returns the state of the fixture's cluster without agents.
+func (l fixture) agentless(t *testing.T) State {
 	t.Helper()
 	s := agentless(t, Options{})
 	s.Keys += l.name + "/"

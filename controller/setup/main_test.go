@@ -94,15 +94,15 @@ func management(t testing.TB) *api.Client {
 	return c
 }
 
-// lab is the wanted state of one test: names that no other test has, and not
+// fixture is the wanted state of one test: names that no other test has, and not
 // the anonymous token, which all share.
-type lab struct {
+type fixture struct {
 	name string
 }
 
-func newLab(t testing.TB) lab {
+func newLab(t testing.TB) fixture {
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "#", "-").Replace(t.Name()))
-	return lab{fmt.Sprintf("%s-%d", name, labs.Add(1))}
+	return fixture{fmt.Sprintf("%s-%d", name, labs.Add(1))}
 }
 
 // labs numbers them, for tests that run more than once on one server.
@@ -112,7 +112,7 @@ func cluster(account int) string {
 	return fmt.Sprintf("arn:aws:ecs:us-east-1:%012d:cluster/main", account)
 }
 
-func (l lab) wanted(t testing.TB, o Options) State {
+func (l fixture) wanted(t testing.TB, o Options) State {
 	t.Helper()
 	s, err := l.state(o)
 	if err != nil {
@@ -121,7 +121,7 @@ func (l lab) wanted(t testing.TB, o Options) State {
 	return s
 }
 
-func (l lab) state(o Options) (State, error) {
+func (l fixture) state(o Options) (State, error) {
 	o.Cluster, o.RolePath = cmp.Or(o.Cluster, cluster(1)), cmp.Or(o.RolePath, DefaultRolePath)
 	s, err := Agent(o)
 	if err != nil {
@@ -137,13 +137,13 @@ func (l lab) state(o Options) (State, error) {
 	return s, nil
 }
 
-func (l lab) policy() string        { return l.name + "-policy" }
-func (l lab) role() string          { return l.name + "-role" }
-func (l lab) clientMethod() string  { return l.name + "-client" }
-func (l lab) serviceMethod() string { return l.name + "-service" }
+func (l fixture) policy() string        { return l.name + "-policy" }
+func (l fixture) role() string          { return l.name + "-role" }
+func (l fixture) clientMethod() string  { return l.name + "-client" }
+func (l fixture) serviceMethod() string { return l.name + "-service" }
 
-// setup returns a controller of the lab.
-func (l lab) setup(t testing.TB, c *api.Client, o Options) *Setup {
+// setup returns a controller of the fixture.
+func (l fixture) setup(t testing.TB, c *api.Client, o Options) *Setup {
 	t.Helper()
 	return &Setup{Client: c, Wanted: l.wanted(t, o), Log: hclog.NewNullLogger()}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // operators makes every setting that an operator may make.
-func operators(t *testing.T, l lab) {
+func operators(t *testing.T, l fixture) {
 	t.Helper()
 	acl := management(t).ACL()
 	method, _, err := acl.AuthMethodRead(l.serviceMethod(), nil)
@@ -59,7 +59,7 @@ func operators(t *testing.T, l lab) {
 }
 
 // objects returns what operators may have changed, without indices.
-func objects(t *testing.T, l lab) (*api.ACLAuthMethod, *api.ACLRole, []*api.ACLBindingRule) {
+func objects(t *testing.T, l fixture) (*api.ACLAuthMethod, *api.ACLRole, []*api.ACLBindingRule) {
 	t.Helper()
 	acl := management(t).ACL()
 	method, _, err := acl.AuthMethodRead(l.serviceMethod(), nil)
@@ -114,10 +114,10 @@ func TestTrustOfTheWholeAccountIsAWarning(t *testing.T) {
 	for range 3 {
 		mustEnsure(t, s)
 	}
-	want := "[WARN]  " + noteWhole + ": auth_method=" + l.serviceMethod() +
+	want := "[WARN]  " + noticeWhole + ": auth_method=" + l.serviceMethod() +
 		` principal_arn="arn:aws:iam::000000000001:role/*"`
 	// Not all warnings: another test may grant something to anonymous, whose token is the server's.
-	if got := log.String(); strings.Count(got, noteWhole) != 1 || !strings.Contains(got, want) {
+	if got := log.String(); strings.Count(got, noticeWhole) != 1 || !strings.Contains(got, want) {
 		t.Errorf("log\n%swant once\n%s", got, want)
 	}
 	if got := principalsOf(t, l.serviceMethod()); len(got) != 3 {

@@ -20,7 +20,7 @@ import (
 )
 
 // runSetup runs one setup in a separate process, which prints its error. Arguments:
-// address, lab.
+// address, fixture.
 func runSetup(args []string) int {
 	client, err := consulutil.NewClient(
 		consulutil.Options{Address: args[0], Token: testkit.ManagementToken, Timeout: time.Minute})
@@ -28,7 +28,7 @@ func runSetup(args []string) int {
 		fmt.Println(err)
 		return 1
 	}
-	state, err := lab{args[1]}.state(Options{})
+	state, err := fixture{args[1]}.state(Options{})
 	if err != nil {
 		fmt.Println(err)
 		return 1

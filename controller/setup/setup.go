@@ -21,9 +21,9 @@ type Setup struct {
 	Wanted State
 	Log    hclog.Logger
 
-	// logged are the notes that were logged: once is enough for one process.
+	// logged are the notices that were logged: once is enough for one process.
 	mu     sync.Mutex
-	logged map[note]struct{}
+	logged map[notice]struct{}
 	// anonymous makes the line about the anonymous token one.
 	anonymous sync.Once
 }
@@ -38,7 +38,7 @@ func (s *Setup) Ensure(ctx context.Context) ([]Write, error) {
 	state, hereErr := s.here(ctx)
 	changes, err := s.ensure(ctx, state)
 	if s.Wanted.Node != nil && consulutil.ACLsDisabled(err) {
-		s.logNotes([]note{{Text: noteNoACLs}})
+		s.logNotices([]notice{{Text: noticeNoACLs}})
 		state = s.Wanted.withoutACLs()
 		var more []Write
 		more, err = s.ensure(ctx, state)
@@ -136,7 +136,7 @@ func (s *Setup) apply(ctx context.Context, l *lock, p Plan, failed failures) (ch
 			continue
 		}
 		if s.hidden(ctx, w) {
-			s.logNotes([]note{{Text: noteHiddenNode, Other: s.rule(w.Object)}})
+			s.logNotices([]notice{{Text: noticeHiddenNode, Other: s.rule(w.Object)}})
 			continue
 		}
 		changes = append(changes, w)
@@ -150,8 +150,8 @@ func (s *Setup) apply(ctx context.Context, l *lock, p Plan, failed failures) (ch
 	return changes
 }
 
-// finish logs a plan's notes and joins the errors.
+// finish logs a plan's notices and joins the errors.
 func (s *Setup) finish(p Plan, failed failures) error {
-	s.logNotes(p.Notes)
+	s.logNotices(p.Notices)
 	return errors.Join(append(failed.errors(), p.Refused.errors()...)...)
 }

@@ -37,7 +37,7 @@ func TestEnsureMakesEverythingOnce(t *testing.T) {
 }
 
 // checkObjects holds the objects against the contract's words.
-func checkObjects(t *testing.T, l lab) {
+func checkObjects(t *testing.T, l fixture) {
 	t.Helper()
 	acl := management(t).ACL()
 	policy, _, err := acl.PolicyReadByName(l.policy(), nil)

@@ -37,7 +37,7 @@ func (s State) method(p *Plan, want AuthMethod, f Observed, needs []Object) (aft
 		return nil
 	}
 	c.warnWhole(s.Cluster, have, &t)
-	p.Notes = append(p.Notes, t.notes...)
+	p.Notices = append(p.Notices, t.notices...)
 	was := c.own.TokenTTL.Duration
 	if c.rule == nil {
 		was = recorded // one write: the new rule has no ID yet
@@ -127,8 +127,8 @@ type trust struct {
 	// those that are left when it is done.
 	before, after []Claim
 	// ttl is the method's MaxTokenTTL.
-	ttl   time.Duration
-	notes []note
+	ttl     time.Duration
+	notices []notice
 }
 
 // String returns what changes, " +<arn>" and " -<arn>" each: the log shows when a role was
@@ -149,7 +149,7 @@ func (t trust) String() string {
 func (c claims) decide(want, have []string) trust {
 	var t trust
 	for _, id := range c.unreadable {
-		t.notes = append(t.notes, note{Text: noteUnreadable, Method: c.method, Other: id})
+		t.notices = append(t.notices, notice{Text: noticeUnreadable, Method: c.method, Other: id})
 	}
 	for _, arn := range sortedUnique(want) {
 		present := slices.Contains(have, arn)
@@ -182,9 +182,9 @@ func (t *trust) giveUp(c claims, claim Claim) {
 	by, _ := c.claimed(claim.ARN)
 	switch {
 	case by != "":
-		t.notes = append(t.notes, note{Text: noteShared, Method: c.method, ARN: claim.ARN, Other: by})
+		t.notices = append(t.notices, notice{Text: noticeShared, Method: c.method, ARN: claim.ARN, Other: by})
 	case !claim.Added:
-		t.notes = append(t.notes, note{Text: noteFound, Method: c.method, ARN: claim.ARN})
+		t.notices = append(t.notices, notice{Text: noticeFound, Method: c.method, ARN: claim.ARN})
 	case len(c.unreadable) > 0:
 		// Keep the claim: once the records can be read, the trust goes.
 		t.after = append(t.after, claim)
@@ -193,18 +193,18 @@ func (t *trust) giveUp(c claims, claim Claim) {
 	}
 }
 
-// warnWhole notes trust in the whole account that no controller recorded.
+// warnWhole notices trust in the whole account that no controller recorded.
 func (c claims) warnWhole(cluster string, have []string, t *trust) {
 	roles, _ := accountRoles(cluster) // common has checked it
 	whole := roles + "*"
 	if !slices.Contains(have, whole) {
 		return
 	}
-	// before has what we want and wanted; giveUp has noted the latter.
+	// before has what we want and wanted; giveUp has reported the latter.
 	if slices.ContainsFunc(t.before, func(l Claim) bool { return l.ARN == whole }) {
 		return
 	}
 	if by, _ := c.claimed(whole); by == "" {
-		t.notes = append(t.notes, note{Text: noteWhole, Method: c.method, ARN: whole})
+		t.notices = append(t.notices, notice{Text: noticeWhole, Method: c.method, ARN: whole})
 	}
 }

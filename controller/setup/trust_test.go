@@ -37,9 +37,9 @@ func principals(f Observed, method string) []string {
 	return slices.Sorted(slices.Values(stringList(f.Methods[method].Config, keyPrincipals)))
 }
 
-func notes(p Plan) []string {
+func notices(p Plan) []string {
 	var texts []string
-	for _, n := range p.Notes {
+	for _, n := range p.Notices {
 		if n.Method != config.ClientAuthMethod { // both methods are alike
 			texts = append(texts, strings.Join(strings.Fields(n.ARN+" "+n.Other), " ")+": "+n.Text)
 		}
@@ -72,17 +72,17 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 		return p
 	}
 	for name, c := range map[string]struct {
-		before func(*Observed)
-		path   string
-		want   []string
-		notes  []string
+		before  func(*Observed)
+		path    string
+		want    []string
+		notices []string
 	}{
 		"our own whole account": {func(f *Observed) { start(f, one, "/") }, "a", []string{account(1, "a")}, nil},
 		"our own path":          {func(f *Observed) { start(f, one, "a") }, "b", []string{account(1, "b")}, nil},
 		"another account's stays": {func(f *Observed) { start(f, far, "/"); start(f, one, "/") }, "a",
 			[]string{account(1, "a"), account(2, "")}, nil},
 		"what another of our account wants stays": {func(f *Observed) { start(f, one, "/"); start(f, two, "/") }, "a",
-			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + " " + two + ": " + noteShared}},
+			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + " " + two + ": " + noticeShared}},
 		"until that one narrows, too": {func(f *Observed) {
 			start(f, two, "/")
 			start(f, one, "/")
@@ -96,7 +96,7 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 			start(f, one,
 				"old")
 		}, "a",
-			[]string{account(1, "a"), account(1, "old")}, []string{account(1, "old") + ": " + noteFound}},
+			[]string{account(1, "a"), account(1, "old")}, []string{account(1, "old") + ": " + noticeFound}},
 		"an operator's others stay": {func(f *Observed) {
 			operators(f, "arn:aws:iam::1:user/joe",
 				account(3, ""))
@@ -104,7 +104,7 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 		}, "a",
 			[]string{account(1, "a"), "arn:aws:iam::1:user/joe", account(3, "")}, nil},
 		"the old program's whole account is warned about": {func(f *Observed) { operators(f, account(1, "")) }, "a",
-			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + ": " + noteWhole}},
+			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + ": " + noticeWhole}},
 		"an operator's removal counts": {func(f *Observed) {
 			operators(f, account(1, "old"))
 			start(f, one, "old")
@@ -113,7 +113,7 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 		}, "a",
 			[]string{account(1, "a")}, nil},
 		"with an unreadable record nothing goes": {func(f *Observed) { start(f, one, "/"); record(f, "?") }, "a",
-			[]string{account(1, ""), account(1, "a")}, []string{"x: " + noteUnreadable}},
+			[]string{account(1, ""), account(1, "a")}, []string{"x: " + noticeUnreadable}},
 		"and goes when it is deleted": {func(f *Observed) {
 			start(f, one, "/")
 			record(f, "?")
@@ -134,7 +134,7 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 			start(f, one, "/")
 			f.Rules = map[string][]*api.ACLBindingRule{config.ClientAuthMethod: nil, config.ServiceAuthMethod: nil}
 			start(f, one, "/")
-		}, "a", []string{account(1, ""), account(1, "a")}, []string{account(1, "") + ": " + noteFound}},
+		}, "a", []string{account(1, ""), account(1, "a")}, []string{account(1, "") + ": " + noticeFound}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,8 +146,8 @@ func TestNarrowedPathRemovesWiderTrust(t *testing.T) {
 					t.Errorf("%s trusts (-want +got):\n%s", method, diff)
 				}
 			}
-			if diff := cmp.Diff(c.notes, notes(p)); diff != "" {
-				t.Errorf("notes (-want +got):\n%s", diff)
+			if diff := cmp.Diff(c.notices, notices(p)); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
 			}
 			if again := steps(controller(t, one, c.path).compare(f)); len(again) > 0 {
 				t.Errorf("a second start writes %q", again)
@@ -173,9 +173,9 @@ func TestPlanReportsRolesWithChangedTrust(t *testing.T) {
 	}
 }
 
-// world is the model of TestTrustModel: what Consul has, and for each ARN
+// trustModel is the model of TestTrustModel: what Consul has, and for each ARN
 // whether an operator put it where no controller's record had it.
-type world struct {
+type trustModel struct {
 	t         *testing.T
 	found     Observed
 	operators map[string]bool
@@ -184,7 +184,7 @@ type world struct {
 }
 
 // claimants returns the clusters whose records claim an ARN.
-func (w *world) claimants(arn string) []string {
+func (w *trustModel) claimants(arn string) []string {
 	var who []string
 	for _, r := range (State{}).claims(config.ServiceAuthMethod, w.found.Rules[config.ServiceAuthMethod]).others {
 		if _, ok := r.claim(arn); ok {
@@ -195,7 +195,7 @@ func (w *world) claimants(arn string) []string {
 }
 
 // start runs a controller and lets it die after so many writes.
-func (w *world) start(cluster, path string, writes int) {
+func (w *trustModel) start(cluster, path string, writes int) {
 	s := controller(w.t, cluster, path)
 	mine := s.Methods[0].Principals[0]
 	w.tried[cluster] = append(w.tried[cluster], mine)
@@ -226,8 +226,8 @@ func (w *world) start(cluster, path string, writes int) {
 		w.t.Fatalf("%s started and is not trusted: %q", cluster, has)
 	}
 	for _, arn := range w.tried[cluster] {
-		noted := slices.ContainsFunc(p.Notes, func(n note) bool { return n.ARN == arn })
-		if arn != mine && slices.Contains(has, arn) && !w.operators[arn] && len(w.claimants(arn)) == 0 && !noted {
+		reported := slices.ContainsFunc(p.Notices, func(n notice) bool { return n.ARN == arn })
+		if arn != mine && slices.Contains(has, arn) && !w.operators[arn] && len(w.claimants(arn)) == 0 && !reported {
 			w.t.Fatalf("%s with %s left its %s behind", cluster, path, arn)
 		}
 	}
@@ -235,7 +235,7 @@ func (w *world) start(cluster, path string, writes int) {
 
 // operate lets an operator add or remove an ARN of the service method, which is
 // the one that the model looks at.
-func (w *world) operate(arn string, add bool) {
+func (w *trustModel) operate(arn string, add bool) {
 	m := w.found.Methods[config.ServiceAuthMethod]
 	if m == nil {
 		return
@@ -262,7 +262,7 @@ func TestTrustModel(t *testing.T) {
 	const seeds = 500
 	for seed := range uint64(seeds) {
 		rnd := rand.New(rand.NewPCG(seed, 8))
-		w := &world{t: t, found: nothing(controller(t, clusters[0], "a")), operators: map[string]bool{},
+		w := &trustModel{t: t, found: nothing(controller(t, clusters[0], "a")), operators: map[string]bool{},
 			tried: map[string][]string{}}
 		var log []string
 		t.Cleanup(func() {

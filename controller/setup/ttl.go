@@ -45,24 +45,24 @@ func (c claims) tokenTTL(
 			shortest = theirs
 		}
 	}
-	why := note{Method: c.method}
+	why := notice{Method: c.method}
 	switch {
 	case have == shortest:
 		return shortest, want.TokenTTL
 	case found.Description != want.Description:
-		why.Text = noteTheirMethod
+		why.Text = noticeTheirMethod
 	case !known:
-		why.Text, why.Other = noteTheirTTL, have.String()
+		why.Text, why.Other = noticeTheirTTL, have.String()
 	case have == 0 && len(unrenewed) > 0 && !want.ForceTTL:
-		why.Text, why.Other = noteUnrenewed, shown(unrenewed)
+		why.Text, why.Other = noticeUnrenewed, shown(unrenewed)
 	default:
 		return shortest, want.TokenTTL
 	}
-	t.notes = append(t.notes, why)
+	t.notices = append(t.notices, why)
 	return have, 0
 }
 
-// shownTasks is how many tasks a note names.
+// shownTasks is how many tasks a notice names.
 const shownTasks = 10
 
 // shown returns the first of the tasks, and how many there are.

@@ -58,7 +58,7 @@ func TestTokenTTL(t *testing.T) {
 		ttl    time.Duration
 		force  bool
 		want   time.Duration
-		note   string
+		notice string
 	}{
 		"a new method":       {nil, time.Hour, false, time.Hour, ""},
 		"a method of before": {[]func(*Observed){starts(one, 0)}, time.Hour, false, time.Hour, ""},
@@ -75,17 +75,17 @@ func TestTokenTTL(t *testing.T) {
 		"longer than another's": {[]func(*Observed){starts(two, time.Minute)}, time.Hour, false, time.Minute,
 			""},
 		"an operator's value": {[]func(*Observed){starts(one, 0), set(5 * time.Hour)}, time.Hour, false, 5 * time.Hour,
-			"5h0m0s: " + noteTheirTTL},
+			"5h0m0s: " + noticeTheirTTL},
 		"an operator's value, not asked for": {[]func(*Observed){starts(one, 0), set(5 * time.Hour)}, 0, false,
 			5 * time.Hour, ""},
 		"an operator's value after ours": {[]func(*Observed){starts(one, time.Hour), set(5 * time.Hour)}, 0, false,
-			5 * time.Hour, "5h0m0s: " + noteTheirTTL},
+			5 * time.Hour, "5h0m0s: " + noticeTheirTTL},
 		"an operator's 0 after ours": {[]func(*Observed){starts(one, time.Hour), set(0)}, time.Hour, false, time.Hour,
 			""},
 		"an operator's method": {[]func(*Observed){starts(one, 0), described}, time.Hour, false, 0,
-			": " + noteTheirMethod},
+			": " + noticeTheirMethod},
 		"tokens that are not replaced": {[]func(*Observed){starts(one, 0), unrenewed}, time.Hour, false, 0,
-			"2: a, b: " + noteUnrenewed},
+			"2: a, b: " + noticeUnrenewed},
 		"tokens that are not replaced, then off": {[]func(*Observed){starts(one, 0), unrenewed, starts(one, time.Hour)},
 			0, false, 0, ""},
 		"forced":        {[]func(*Observed){starts(one, 0), unrenewed}, time.Hour, true, time.Hour, ""},
@@ -101,8 +101,8 @@ func TestTokenTTL(t *testing.T) {
 			if got := f.Methods[method].MaxTokenTTL; got != c.want {
 				t.Errorf("MaxTokenTTL %s, want %s", got, c.want)
 			}
-			if got := strings.Join(notes(p), "\n"); got != c.note {
-				t.Errorf("notes %q, want %q", got, c.note)
+			if got := strings.Join(notices(p), "\n"); got != c.notice {
+				t.Errorf("notices %q, want %q", got, c.notice)
 			}
 			if again := steps(agent(t, Options{Cluster: one, TokenTTL: c.ttl, ForceTokenTTL: c.force}).compare(f)); len(
 				again) > 0 {

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lab is an engine with our image.
-type lab struct {
+// fixture is an engine with our image.
+type fixture struct {
 	*dockerengine.Engine
 	dist  string // what make left
 	image string
@@ -35,7 +35,7 @@ type lab struct {
 
 // TestImage builds the image as a user does and runs it.
 func TestImage(t *testing.T) {
-	l := &lab{Engine: dockerengine.Start(t), dist: t.TempDir()}
+	l := &fixture{Engine: dockerengine.Start(t), dist: t.TempDir()}
 	l.image = l.make(t, "ours", "image")
 	for name, test := range map[string]func(*testing.T){
 		"config":       l.config,
@@ -56,7 +56,7 @@ func TestImage(t *testing.T) {
 }
 
 // make makes the target, image or image-<arch>, and returns the image's name.
-func (l *lab) make(t *testing.T, name, target string) string {
+func (l *fixture) make(t *testing.T, name, target string) string {
 	t.Helper()
 	name = l.ID + name
 	// The first build for another architecture compiles everything.
@@ -87,7 +87,7 @@ type imageConfig struct {
 	StopSignal                    string
 }
 
-func (l *lab) inspect(t *testing.T, image string) inspection {
+func (l *fixture) inspect(t *testing.T, image string) inspection {
 	t.Helper()
 	var all []inspection
 	if err := json.Unmarshal([]byte(l.Run(t, "image", "inspect", image)), &all); err != nil || len(all) != 1 {
@@ -96,7 +96,7 @@ func (l *lab) inspect(t *testing.T, image string) inspection {
 	return all[0]
 }
 
-func (l *lab) config(t *testing.T) {
+func (l *fixture) config(t *testing.T) {
 	got := l.inspect(t, l.image)
 	labels := got.Config.Labels
 	for _, key := range []string{"revision", "created"} {
@@ -124,7 +124,7 @@ func (l *lab) config(t *testing.T) {
 }
 
 // files checks everything in the image but the licences, with mode and owner.
-func (l *lab) files(t *testing.T) {
+func (l *fixture) files(t *testing.T) {
 	want := []string{
 		"bin/ 0755 0:0", "bin/consul-ecs 0755 0:0", "consul/ 0755 5996:5996", "etc/ 0755 0:0", "etc/group 0644 0:0",
 		"etc/passwd 0644 0:0", "etc/ssl/ 0755 0:0", "etc/ssl/certs/ 0755 0:0",
@@ -159,7 +159,7 @@ type layerFile struct {
 }
 
 // layer returns the image's one layer, as docker save writes it.
-func (l *lab) layer(t *testing.T, image string) []layerFile {
+func (l *fixture) layer(t *testing.T, image string) []layerFile {
 	t.Helper()
 	var layers [][]byte
 	walk(t, []byte(l.Run(t, "save", image)), func(h *tar.Header, r io.Reader) {
@@ -189,7 +189,7 @@ func (l *lab) layer(t *testing.T, image string) []layerFile {
 func isTar(data []byte) bool { return len(data) > 512 && string(data[257:262]) == "ustar" }
 
 // dockerfile checks that the Dockerfile's image has the same files and configuration, with either builder.
-func (l *lab) dockerfile(t *testing.T) {
+func (l *fixture) dockerfile(t *testing.T) {
 	ours := l.inspect(t, l.image)
 	files := l.layer(t, l.image)
 	for name, kit := range map[string]string{"classic": "0", "BuildKit": "1"} {
@@ -220,7 +220,7 @@ func (l *lab) dockerfile(t *testing.T) {
 	}
 }
 
-func (l *lab) needBuildKit(t *testing.T) {
+func (l *fixture) needBuildKit(t *testing.T) {
 	testkit.Long(t)
 	help := l.Command(t.Context(), "build", "--help")
 	help.Env = append(help.Env, "DOCKER_BUILDKIT=1")
@@ -230,7 +230,7 @@ func (l *lab) needBuildKit(t *testing.T) {
 }
 
 // otherArch compiles everything again.
-func (l *lab) otherArch(t *testing.T) {
+func (l *fixture) otherArch(t *testing.T) {
 	testkit.Long(t)
 	arch, machine := "arm64", elf.EM_AARCH64
 	if runtime.GOARCH == arch {

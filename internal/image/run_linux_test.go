@@ -16,7 +16,7 @@ import (
 )
 
 // container runs one to its end, without a network unless args name one.
-func (l *lab) container(args ...string) (dockerengine.Output, int) {
+func (l *fixture) container(args ...string) (dockerengine.Output, int) {
 	base := []string{"run", "--rm", "--label", l.ID}
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--network=") }) {
 		base = append(base, "--network=none")
@@ -37,7 +37,7 @@ func want(t *testing.T, out dockerengine.Output, code, wanted int, parts ...stri
 	}
 }
 
-func (l *lab) noShell(t *testing.T) {
+func (l *fixture) noShell(t *testing.T) {
 	for _, shell := range []string{"sh", "/bin/sh"} {
 		out, code := l.container("--entrypoint", shell, l.image, "-c", "exit 0")
 		want(t, out, code, 127, "unable to start container process: exec: ")
@@ -45,7 +45,7 @@ func (l *lab) noShell(t *testing.T) {
 }
 
 // readOnly: no command needs a place to write but the volume.
-func (l *lab) readOnly(t *testing.T) {
+func (l *fixture) readOnly(t *testing.T) {
 	const version = "consul-ecs v" + testVersion
 	config := `CONSUL_ECS_CONFIG_JSON={"bootstrapDir":"/consul","service":{"port":1}}`
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func (l *lab) readOnly(t *testing.T) {
 }
 
 // scratch imports an image FROM scratch, whose /consul and user have the ID.
-func (l *lab) scratch(t *testing.T, name, program string, id int, mode int64, more ...entry) string {
+func (l *fixture) scratch(t *testing.T, name, program string, id int, mode int64, more ...entry) string {
 	t.Helper()
 	data, err := os.ReadFile(program)
 	if err != nil {
@@ -126,7 +126,7 @@ func (m mount) readOnly() string {
 
 // layOut makes a volume that the given image has mounted first; without one it
 // is as ECS makes it, empty and root's.
-func (l *lab) layOut(t *testing.T, first string) mount {
+func (l *fixture) layOut(t *testing.T, first string) mount {
 	t.Helper()
 	m := mount{volume: l.Run(t, "volume", "create", "--label", l.ID)}
 	if first == "" {
@@ -138,7 +138,7 @@ func (l *lab) layOut(t *testing.T, first string) mount {
 }
 
 // volumeOwner checks that the first container that mounts the empty volume decides its owner.
-func (l *lab) volumeOwner(t *testing.T) {
+func (l *fixture) volumeOwner(t *testing.T) {
 	program := peer(t)
 	file := entry{path: "consul/theirs", mode: 0o644, owner: 1000}
 	theirs := l.scratch(t, "theirs", program, 1000, 0o750, file)

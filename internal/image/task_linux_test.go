@@ -32,7 +32,7 @@ const (
 // task runs the containers of a mesh task as three users that share a volume:
 // mesh-init writes it, Envoy's container (5995) and health-sync (5996) mount it
 // read-only.
-func (l *lab) task(t *testing.T) {
+func (l *fixture) task(t *testing.T) {
 	proxy := l.scratch(t, "proxy", peer(t), 1000, 0o755, entry{path: "consul/theirs", mode: 0o644, owner: 1000})
 	consul := l.scratch(t, "consul", testkit.RequireBinary(t, "consul"), 100, 0o755)
 	// The containers of a task share a network, whose first container ECS adds.
@@ -113,7 +113,7 @@ func (l *lab) task(t *testing.T) {
 }
 
 // awaitLog waits until the container has written a line with the text.
-func (l *lab) awaitLog(t *testing.T, container, text string) {
+func (l *fixture) awaitLog(t *testing.T, container, text string) {
 	t.Helper()
 	testkit.Eventually(t, fmt.Sprintf("a line with %q in the container's log", text), func() bool {
 		out, _ := l.Try("logs", container)
@@ -122,7 +122,7 @@ func (l *lab) awaitLog(t *testing.T, container, text string) {
 }
 
 // owners lists /consul as a container sees it, with mode and owner.
-func (l *lab) owners(t *testing.T, container string) []string {
+func (l *fixture) owners(t *testing.T, container string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), dockerengine.Limit)
 	defer cancel()
@@ -139,7 +139,7 @@ func (l *lab) owners(t *testing.T, container string) []string {
 
 // closedToken: a token of root's is out of health-sync's reach, and it says
 // what to change.
-func (l *lab) closedToken(t *testing.T) {
+func (l *fixture) closedToken(t *testing.T) {
 	volume := l.layOut(t, "")
 	id := l.Run(t, "create", "--label", l.ID, "--network=none", "--user=5996", "-v", volume.writable(),
 		"-e", `CONSUL_ECS_CONFIG_JSON={"bootstrapDir": "/consul", "consulHTTPAddr": "http://127.0.0.1:1",

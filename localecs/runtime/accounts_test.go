@@ -84,7 +84,7 @@ func TestVolumeOfANonexistentOwner(t *testing.T) {
 		GIDs: []host.Extent{{Inside: 0, Outside: 0, Count: 1}, {Inside: int64(os.Getgid()), Outside: 0, Count: 1}},
 	}
 	if os.Getuid() != 0 {
-		t.Skip("the owner that takes the place is root")
+		t.Skip("the owner that takes the hierarchy is root")
 	}
 	dir := t.TempDir()
 	i := Image{Volumes: []Dir{{Path: "/data", UID: 5995, GID: 5996, Mode: 0o770}}}

@@ -37,26 +37,26 @@ func makeRoot() (*root, error) {
 	if err != nil {
 		return nil, host.Explain(what, need, instead, err)
 	}
-	places, err := h.places()
+	hierarchies, err := h.hierarchies()
 	if err != nil {
 		return nil, &host.MissingError{What: what, Need: need, Instead: instead, Err: err}
 	}
-	r, err := open(places)
+	r, err := open(hierarchies)
 	return r, host.Explain(what, need, instead, err)
 }
 
-func open(places []place) (*root, error) {
+func open(hierarchies []hierarchy) (*root, error) {
 	r := &root{group: &ControlGroup{}}
 	name := prefix + rand.Text()
-	for _, p := range places {
+	for _, p := range hierarchies {
 		sweep(p.dir)
-		own := place{p.kind, filepath.Join(p.dir, name)}
+		own := hierarchy{p.kind, filepath.Join(p.dir, name)}
 		lock, err := makeLocked(own.dir)
 		if err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
 		r.locks = append(r.locks, lock)
-		r.group.places = append(r.group.places, own)
+		r.group.hierarchies = append(r.group.hierarchies, own)
 	}
 	if err := r.group.handDown(); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -144,18 +144,18 @@ func (r *root) Close() error {
 
 // ControlGroup is one control group in each hierarchy in use.
 type ControlGroup struct {
-	places []place
-	number atomic.Uint64 // of groups below: a container that is restarted gets a new one
+	hierarchies []hierarchy
+	number      atomic.Uint64 // of groups below: a container that is restarted gets a new one
 }
 
 func (g *ControlGroup) below(name string, memory uint64) (*ControlGroup, error) {
 	child := &ControlGroup{}
-	for _, p := range g.places {
-		below := place{p.kind, filepath.Join(p.dir, name)}
+	for _, p := range g.hierarchies {
+		below := hierarchy{p.kind, filepath.Join(p.dir, name)}
 		if err := os.Mkdir(below.dir, 0o755); err != nil {
 			return nil, errors.Join(err, child.Close())
 		}
-		child.places = append(child.places, below)
+		child.hierarchies = append(child.hierarchies, below)
 	}
 	if err := child.limit(memory); err != nil {
 		return nil, errors.Join(fmt.Errorf("limit memory of %s to %d bytes: %w", name, memory, err), child.Close())
@@ -170,7 +170,7 @@ func (g *ControlGroup) limit(memory uint64) error {
 		return nil
 	}
 	bytes := strconv.FormatUint(memory, 10)
-	for _, p := range g.places {
+	for _, p := range g.hierarchies {
 		var err error
 		switch p.kind {
 		case memoryV1:
@@ -195,7 +195,7 @@ func ignoreMissing(err error) error {
 // handDown lets groups below this one have their own limits, and takes from
 // it the right to have processes; version 1 needs nothing for that.
 func (g *ControlGroup) handDown() error {
-	for _, p := range g.places {
+	for _, p := range g.hierarchies {
 		if p.kind == unified {
 			return p.write("cgroup.subtree_control", "+memory")
 		}
@@ -205,7 +205,7 @@ func (g *ControlGroup) handDown() error {
 
 // add puts a process in; its children will be born into the group.
 func (g *ControlGroup) add(pid int) error {
-	for _, p := range g.places {
+	for _, p := range g.hierarchies {
 		if err := p.write("cgroup.procs", strconv.Itoa(pid)); err != nil {
 			return fmt.Errorf("put process %d into its control group: %w", pid, err)
 		}
@@ -216,7 +216,7 @@ func (g *ControlGroup) add(pid int) error {
 // outOfMemory reports whether the kernel has killed a process of this group for a
 // memory limit, the group's own or one above it.
 func (g *ControlGroup) outOfMemory() bool {
-	for _, p := range g.places {
+	for _, p := range g.hierarchies {
 		switch p.kind {
 		case memoryV1:
 			return p.counter("memory.oom_control", "oom_kill") > 0
@@ -233,7 +233,7 @@ func (g *ControlGroup) Close() error {
 		return nil
 	}
 	var errs []error
-	for _, p := range g.places {
+	for _, p := range g.hierarchies {
 		errs = append(errs, remove(p.dir))
 	}
 	return errors.Join(errs...)
@@ -258,7 +258,7 @@ func remove(dir string) error {
 }
 
 // write does not ask for the file to be made: a hierarchy would answer "not permitted" instead of "not there".
-func (p place) write(file, text string) error {
+func (p hierarchy) write(file, text string) error {
 	f, err := os.OpenFile(filepath.Join(p.dir, file), os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -268,7 +268,7 @@ func (p place) write(file, text string) error {
 }
 
 // counter returns a named number of a file, or the only one for an empty name; 0 when it is not there.
-func (p place) counter(file, name string) uint64 {
+func (p hierarchy) counter(file, name string) uint64 {
 	text, err := os.ReadFile(filepath.Join(p.dir, file))
 	if err != nil {
 		return 0

@@ -44,7 +44,7 @@ func playRole() {
 			fmt.Println(err)
 			os.Exit(1)
 		}
-		fmt.Println(r.group.places[0].dir)
+		fmt.Println(r.group.hierarchies[0].dir)
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	default:
 		return
@@ -71,7 +71,7 @@ func openRoot(t *testing.T) *root {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-		for _, p := range r.group.places {
+		for _, p := range r.group.hierarchies {
 			if _, err := os.Stat(p.dir); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("%s is left: %v", p.dir, err)
 			}
@@ -126,7 +126,7 @@ func TestLimitKills(t *testing.T) {
 func TestCloseRemovesNestedGroups(t *testing.T) {
 	t.Parallel()
 	g := containerIn(t, openRoot(t), 0, 0)
-	for _, p := range g.places {
+	for _, p := range g.hierarchies {
 		if err := os.MkdirAll(filepath.Join(p.dir, "made", "inside"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestSweepRemovesGroupsOfDeadProcessesOnly(t *testing.T) {
 
 func TestHostWithoutControllers(t *testing.T) {
 	t.Parallel()
-	_, err := open([]place{{memoryV1, filepath.Join(t.TempDir(), "not", "there")}})
+	_, err := open([]hierarchy{{memoryV1, filepath.Join(t.TempDir(), "not", "there")}})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}

@@ -24,7 +24,7 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 	note(def.TrustedExecution != nil, "trustedExecutionConfiguration", "containers share the host")
 	for i, v := range def.Volumes {
 		path := fmt.Sprintf("volumes[%d]", i)
-		const instead = "an empty directory of the task takes its place"
+		const instead = "an empty directory of the task takes its hierarchy"
 		note(v.Host != nil && v.Host.SourcePath != "", path+".host.sourcePath", instead)
 		note(taskdef.Or(v.ConfiguredAtLaunch, false), path+".configuredAtLaunch", instead)
 		note(v.Docker != nil, path+".dockerVolumeConfiguration", instead)

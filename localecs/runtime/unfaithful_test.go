@@ -39,8 +39,8 @@ func TestWarningsNameSettingsThatAreNotEmulated(t *testing.T) {
 				"systemControls": [{"namespace": "net.core.somaxconn", "value": "1"}],
 				"linuxParameters": {"capabilities": {"add": ["SYS_PTRACE"]}, "tmpfs": [{"containerPath": "/x", "size": 1}]}}]
 		}`, []string{
-			"$.volumes[0].host.sourcePath: not emulated: an empty directory of the task takes its place",
-			"$.volumes[1].efsVolumeConfiguration: not emulated: an empty directory of the task takes its place",
+			"$.volumes[0].host.sourcePath: not emulated: an empty directory of the task takes its hierarchy",
+			"$.volumes[1].efsVolumeConfiguration: not emulated: an empty directory of the task takes its hierarchy",
 			"$.containerDefinitions[1].linuxParameters.capabilities: not emulated: no container has more than the default capabilities and NET_ADMIN",
 			"$.containerDefinitions[1].linuxParameters.tmpfs: not emulated: the paths are part of the root file system",
 			"$.containerDefinitions[1].privileged: not emulated: the container has no more rights than others",

@@ -28,17 +28,17 @@ func GroupOfProcess(pid int) (*ControlGroup, error) {
 		return nil, err
 	}
 	h.groups = string(groups)
-	places, err := h.placesOf()
+	hierarchies, err := h.hierarchiesOf()
 	if err != nil {
 		return nil, err
 	}
-	return &ControlGroup{places: places}, nil
+	return &ControlGroup{hierarchies: hierarchies}, nil
 }
 
 // Usage reads the group's counters; what cannot be read is 0.
 func (g *ControlGroup) Usage() Usage {
 	var u Usage
-	for _, p := range g.places {
+	for _, p := range g.hierarchies {
 		switch p.kind {
 		case memoryV1:
 			u.Memory = p.counter("memory.usage_in_bytes", "")

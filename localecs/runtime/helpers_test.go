@@ -91,7 +91,7 @@ func TestKilledHelperIsNamedThoughItsSocketIsOpen(t *testing.T) {
 	w.watch(wordSpawner, p, ours)
 	p.reap()
 	select {
-	case <-w.lost:
+	case <-w.ended:
 	case <-time.After(testkit.Patience):
 		t.Fatal("the end of the helper was not noticed")
 	}

@@ -275,8 +275,8 @@ func (f *fakeBackend) alive(task string) []string {
 
 func transient() error { return &backend.Error{Op: "ask", Err: errFault} }
 
-// world is a broker, its surroundings and the tasks.
-type world struct {
+// fixture is a broker, its surroundings and the tasks.
+type fixture struct {
 	t       *testing.T
 	options Options
 	broker  *Broker
@@ -291,7 +291,7 @@ type world struct {
 	inside map[string]func(*http.Request) int // by address and port: what a task answers to a push
 }
 
-func newWorld(t *testing.T, change ...func(*Options)) *world {
+func newFixture(t *testing.T, change ...func(*Options)) *fixture {
 	t.Helper()
 	w := idleWorld(t, change...)
 	w.start()
@@ -300,13 +300,13 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 }
 
 // idleWorld makes one without a broker.
-func idleWorld(t *testing.T, change ...func(*Options)) *world {
+func idleWorld(t *testing.T, change ...func(*Options)) *fixture {
 	t.Helper()
 	c, err := awsutil.ParseCluster(clusterARN)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{
+	w := &fixture{
 		t: t, audit: &buffer{}, log: &buffer{}, inside: map[string]func(*http.Request) int{},
 		ecs: &fakeECS{tasks: map[string]*types.Task{}, labels: map[string]string{policiesLabel: "app",
 			ttlLabel: "1h"}},
@@ -326,7 +326,7 @@ func idleWorld(t *testing.T, change ...func(*Options)) *world {
 }
 
 // start starts a broker, with the store of the one before.
-func (w *world) start() {
+func (w *fixture) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broker, w.stop = runBroker(w.t, w.options, nil)
@@ -348,13 +348,13 @@ func runBroker(t *testing.T, o Options, elector Elector) (b *Broker, stop func()
 	return b, sync.OnceFunc(func() { cancel(); <-done })
 }
 
-func (w *world) restart() {
+func (w *fixture) restart() {
 	w.stop()
 	w.start()
 }
 
 // dial connects to what listens inside a task.
-func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
+func (w *fixture) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	w.mu.Lock()
 	answer := w.inside[address]
 	w.mu.Unlock()
@@ -377,14 +377,14 @@ func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	return ours, nil
 }
 
-func (w *world) listen(address string, answer func(*http.Request) int) {
+func (w *fixture) listen(address string, answer func(*http.Request) int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inside[address] = answer
 }
 
 // call sends a request to the API from an address.
-func (w *world) call(method, path, from string, body []byte, header ...string) *httptest.ResponseRecorder {
+func (w *fixture) call(method, path, from string, body []byte, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, bytes.NewReader(body))
 	r.RemoteAddr = from + ":40000"
 	for i := 0; i < len(header); i += 2 {

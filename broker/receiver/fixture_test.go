@@ -36,9 +36,9 @@ const (
 // errHang is a request that is never answered.
 var errHang = errors.New("no answer")
 
-// world is all that a receiver meets, in memory: a broker that pushes, a backend that
+// fixture is all that a receiver meets, in memory: a broker that pushes, a backend that
 // knows the live tokens, and the task's metadata.
-type world struct {
+type fixture struct {
 	t       testing.TB
 	file    string
 	log     *testkit.Log
@@ -87,8 +87,8 @@ type fakeGrant struct {
 	expires time.Time
 }
 
-func newWorld(t testing.TB) *world {
-	w := &world{
+func newFixture(t testing.TB) *fixture {
+	w := &fixture{
 		t: t, file: filepath.Join(t.TempDir(), "token"), log: new(testkit.Log),
 		backend: backend.ConsulLogin, ttl: time.Hour,
 		grants: map[string]*fakeGrant{}, live: map[string]time.Time{},
@@ -99,13 +99,13 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// close ends the goroutines of the world.
-func (w *world) close() {
+// close ends the goroutines of the fixture.
+func (w *fixture) close() {
 	w.cancel()
 	w.running.Wait()
 }
 
-func (w *world) run(ctx context.Context) error {
+func (w *fixture) run(ctx context.Context) error {
 	broker, err := NewClient(ClientOptions{Address: "https://broker", Transport: w})
 	if err != nil {
 		w.t.Fatal(err)
@@ -129,7 +129,7 @@ func (w *world) run(ctx context.Context) error {
 }
 
 // start runs a receiver that stays until stop, which returns its result.
-func (w *world) start() (stop func() error) {
+func (w *fixture) start() (stop func() error) {
 	w.options.Stay = true
 	ctx, cancel := context.WithCancel(w.ctx)
 	result := make(chan error, 1)
@@ -141,7 +141,7 @@ func (w *world) start() (stop func() error) {
 }
 
 // Task returns the metadata of the task: this container and the application.
-func (w *world) Task(context.Context) (workload.Task, error) {
+func (w *fixture) Task(context.Context) (workload.Task, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if time.Now().Before(w.silent) {
@@ -156,39 +156,39 @@ func (w *world) Task(context.Context) (workload.Task, error) {
 }
 
 // stop ends the application.
-func (w *world) stop() {
+func (w *fixture) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
 }
 
-func (w *world) setNoPush(no bool) {
+func (w *fixture) setNoPush(no bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.noPush = no
 }
 
 // count notes how many tokens live at most. The caller holds mu.
-func (w *world) count() {
+func (w *fixture) count() {
 	maps.DeleteFunc(w.live, func(_ string, expires time.Time) bool { return !time.Now().Before(expires) })
 	w.mostLive = max(w.mostLive, len(w.live))
 }
 
-func (w *world) alive(token string) bool {
+func (w *fixture) alive(token string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	expires, ok := w.live[token]
 	return ok && time.Now().Before(expires)
 }
 
-func (w *world) liveTokens() int {
+func (w *fixture) liveTokens() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count()
 	return len(w.live)
 }
 
-func (w *world) revoke(_ context.Context, token secret.Value) error {
+func (w *fixture) revoke(_ context.Context, token secret.Value) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.revokeFail > 0 {
@@ -199,7 +199,7 @@ func (w *world) revoke(_ context.Context, token secret.Value) error {
 	return nil
 }
 
-func (w *world) exists(_ context.Context, token secret.Value) (bool, error) {
+func (w *fixture) exists(_ context.Context, token secret.Value) (bool, error) {
 	w.mu.Lock()
 	denied := w.deny > 0
 	w.deny--
@@ -207,7 +207,7 @@ func (w *world) exists(_ context.Context, token secret.Value) (bool, error) {
 	return !denied && w.alive(token.Reveal()), nil
 }
 
-func (w *world) renew(_ context.Context, token secret.Value) (time.Duration, error) {
+func (w *fixture) renew(_ context.Context, token secret.Value) (time.Duration, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls = append(w.calls, "renew")
@@ -219,7 +219,7 @@ func (w *world) renew(_ context.Context, token secret.Value) (time.Duration, err
 }
 
 // called counts the calls with a prefix.
-func (w *world) called(prefix string) int {
+func (w *fixture) called(prefix string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
@@ -232,35 +232,35 @@ func (w *world) called(prefix string) int {
 }
 
 // made returns how many tokens were made.
-func (w *world) made() int {
+func (w *fixture) made() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.tokens
 }
 
 // most returns how many tokens lived at one time.
-func (w *world) most() int {
+func (w *fixture) most() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.mostLive
 }
 
 // answered returns the statuses of the pushes so far.
-func (w *world) answered() []int {
+func (w *fixture) answered() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.pushes)
 }
 
 // open reports whether the callback port is open.
-func (w *world) open() bool {
+func (w *fixture) open() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.port != nil
 }
 
 // read returns the token file, as the application reads it.
-func (w *world) read() string {
+func (w *fixture) read() string {
 	data, err := os.ReadFile(w.file)
 	if err != nil {
 		w.t.Error(err)
@@ -269,7 +269,7 @@ func (w *world) read() string {
 }
 
 // wantNoSecrets fails when a secret is in the log or in a file other than the token file.
-func (w *world) wantNoSecrets() {
+func (w *fixture) wantNoSecrets() {
 	w.t.Helper()
 	record, err := os.ReadFile(w.file + ".json")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -300,7 +300,7 @@ type pipeListener struct {
 	close  func()
 }
 
-func (w *world) listen(_ context.Context, wanted int) (net.Listener, error) {
+func (w *fixture) listen(_ context.Context, wanted int) (net.Listener, error) {
 	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -317,7 +317,7 @@ func (w *world) listen(_ context.Context, wanted int) (net.Listener, error) {
 	return l, nil
 }
 
-func (w *world) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (w *fixture) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	w.mu.Lock()
 	l := w.port
 	w.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // watched notices when a helper that containers depend on is killed, by the user or
 // by the kernel's out-of-memory killer.
 type watched struct {
-	lost   chan struct{} // closed when one has ended
+	ended  chan struct{} // closed when one has ended
 	losing sync.Once
 
 	mu      sync.Mutex
@@ -28,7 +28,7 @@ type watchedHelper struct {
 	conn *net.UnixConn
 }
 
-func newWatched() watched { return watched{lost: make(chan struct{})} }
+func newWatched() watched { return watched{ended: make(chan struct{})} }
 
 // watch notices the end of a helper, until settle.
 func (w *watched) watch(word string, p process, conn *net.UnixConn) {
@@ -44,8 +44,8 @@ func (w *watched) watch(word string, p process, conn *net.UnixConn) {
 		defer w.mu.Unlock()
 		if !w.settled {
 			// The first one's socket is closed, unless a container has it that is just being cloned.
-			w.err = cmp.Or(w.firstEnded(), h.lost())
-			w.losing.Do(func() { close(w.lost) })
+			w.err = cmp.Or(w.firstEnded(), h.endError())
+			w.losing.Do(func() { close(w.ended) })
 		}
 	}()
 }
@@ -68,13 +68,13 @@ func (w *watched) firstEnded() error {
 	}
 	for _, h := range w.helpers {
 		if ended(h.conn) {
-			return h.lost()
+			return h.endError()
 		}
 	}
 	return nil
 }
 
-func (h watchedHelper) lost() error {
+func (h watchedHelper) endError() error {
 	return fmt.Errorf("process %d (%s %s), which all containers depend on, exited unexpectedly: it was killed, or the host is out of memory or processes", h.pid, argv0, h.word)
 }
 
@@ -105,7 +105,7 @@ func ended(conn *net.UnixConn) bool {
 
 // Lost returns a channel that is closed when containers cannot run any more, because another process has
 // killed a process of ours that they need. Err names it.
-func (r *Runtime) Lost() <-chan struct{} { return r.spawn.lost }
+func (r *Runtime) Lost() <-chan struct{} { return r.spawn.ended }
 
 // Err returns why containers cannot run any more; nil as long as they can. It is right also before Lost is closed, and
 // stays after Close.

@@ -10,10 +10,10 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 )
 
-// scene is a token with everything it has, as data: so that a mismatch can be
+// tokenCase is a token with everything it has, as data: so that a mismatch can be
 // made smaller. In names, % stands for a new salt for each run, since a
 // server may remember what it made of equal texts before.
-type scene struct {
+type tokenCase struct {
 	Policies  []text
 	Roles     []role
 	Direct    []int // indexes of Policies
@@ -54,7 +54,7 @@ type template struct {
 
 type binding struct{ Selector, Type, Name, Variable string }
 
-// dice makes random scenes.
+// dice makes random tokenCases.
 type dice struct{ *rand.Rand }
 
 func pick[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
@@ -129,8 +129,8 @@ func (d dice) identities(local bool) identities {
 	return all
 }
 
-func (d dice) scene(questions int) scene {
-	var s scene
+func (d dice) tokenCase(questions int) tokenCase {
+	var s tokenCase
 	for range 1 + d.IntN(4) {
 		s.Policies = append(s.Policies, d.text())
 	}
@@ -160,7 +160,7 @@ func (d dice) scene(questions int) scene {
 }
 
 // login makes binding rules whose names all are valid.
-func (d dice) login(s *scene) {
+func (d dice) login(s *tokenCase) {
 	s.Direct = nil
 	s.Claims = map[string]string{"team": pick(d, "%Web", "%ab"), "env": pick(d, "prod", "")}
 	if d.IntN(3) == 0 {
@@ -240,11 +240,11 @@ func (t text) render(salt string) string {
 
 func salted(text, salt string) string { return strings.ReplaceAll(text, "%", salt) }
 
-// smaller returns the scenes with one thing less.
-func (s scene) smaller() []scene {
-	var all []scene
-	add := func(change func(*scene)) {
-		var c scene
+// smaller returns the tokenCases with one thing less.
+func (s tokenCase) smaller() []tokenCase {
+	var all []tokenCase
+	add := func(change func(*tokenCase)) {
+		var c tokenCase
 		b, _ := json.Marshal(s)
 		_ = json.Unmarshal(b, &c)
 		change(&c)
@@ -253,22 +253,22 @@ func (s scene) smaller() []scene {
 		}
 	}
 	for i := range s.Direct {
-		add(func(c *scene) { c.Direct = slices.Delete(c.Direct, i, i+1) })
+		add(func(c *tokenCase) { c.Direct = slices.Delete(c.Direct, i, i+1) })
 	}
 	for i := range s.Rules {
-		add(func(c *scene) { c.Rules = slices.Delete(c.Rules, i, i+1) })
+		add(func(c *tokenCase) { c.Rules = slices.Delete(c.Rules, i, i+1) })
 	}
 	for i, r := range s.Roles {
 		for j := range r.Policies {
-			add(func(c *scene) { c.Roles[i].Policies = slices.Delete(c.Roles[i].Policies, j, j+1) })
+			add(func(c *tokenCase) { c.Roles[i].Policies = slices.Delete(c.Roles[i].Policies, j, j+1) })
 		}
-		add(func(c *scene) { c.Roles[i].Identity = identities{} })
+		add(func(c *tokenCase) { c.Roles[i].Identity = identities{} })
 	}
 	for i, p := range s.Policies {
 		for j := range p.Lines {
-			add(func(c *scene) { c.Policies[i].Lines = slices.Delete(c.Policies[i].Lines, j, j+1) })
+			add(func(c *tokenCase) { c.Policies[i].Lines = slices.Delete(c.Policies[i].Lines, j, j+1) })
 		}
 	}
-	add(func(c *scene) { c.Identity = identities{} })
+	add(func(c *tokenCase) { c.Identity = identities{} })
 	return all
 }

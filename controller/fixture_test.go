@@ -108,8 +108,8 @@ func writes(seen []string) []string {
 	return slices.DeleteFunc(slices.Clone(seen), func(s string) bool { return strings.HasPrefix(s, "GET ") })
 }
 
-// world is a separate cluster in the one Consul, so that tests do not meet.
-type world struct {
+// fixture is a separate cluster in the one Consul, so that tests do not meet.
+type fixture struct {
 	*Cleaner
 	server   secured
 	t        *testing.T
@@ -118,9 +118,9 @@ type world struct {
 	log      *strings.Builder
 }
 
-func newWorld(t *testing.T, change func(o *CleanerOptions)) *world {
+func newFixture(t *testing.T, change func(o *CleanerOptions)) *fixture {
 	t.Helper()
-	w := &world{server: require(t), t: t, ecs: &fakeECS{}, requests: &requests{}, log: &strings.Builder{}}
+	w := &fixture{server: require(t), t: t, ecs: &fakeECS{}, requests: &requests{}, log: &strings.Builder{}}
 	w.server.awaitRemoval(t)
 	o := CleanerOptions{
 		ECS: w.ecs, Cluster: clusterOf(t, t.Name()), Leftovers: agent(),
@@ -145,7 +145,7 @@ func clusterOf(t *testing.T, name string) awsutil.Cluster {
 	return c
 }
 
-func (w *world) client(token string) *api.Client {
+func (w *fixture) client(token string) *api.Client {
 	w.t.Helper()
 	c, err := consulutil.NewClient(consulutil.Options{
 		Address: w.server.HTTPAddr, Token: token,
@@ -158,7 +158,7 @@ func (w *world) client(token string) *api.Client {
 }
 
 // login makes a task's token and returns its accessor.
-func (w *world) login(method, task, cluster string) string {
+func (w *fixture) login(method, task, cluster string) string {
 	w.t.Helper()
 	accessor, _, err := w.server.logins.Login(method, map[string]string{
 		"consul.hashicorp.com/task-id": task, "consul.hashicorp.com/cluster": cluster, "team": "blue",
@@ -170,14 +170,14 @@ func (w *world) login(method, task, cluster string) string {
 }
 
 // tokens makes a task's two tokens.
-func (w *world) tokens(task string) (client, service string) {
+func (w *fixture) tokens(task string) (client, service string) {
 	w.t.Helper()
 	return w.login("iam-ecs-client-token", task, w.Cluster.ARN), w.login("iam-ecs-service-token", task, w.Cluster.ARN)
 }
 
 // register puts a task's service and proxy on a node, which has a serf check of
 // this status.
-func (w *world) register(task, node, serf string) {
+func (w *fixture) register(task, node, serf string) {
 	w.t.Helper()
 	meta := map[string]string{"source": "consul-ecs", "task-id": task, "task-arn": w.Cluster.TaskARN(task)}
 	for _, s := range []*api.AgentService{
@@ -193,13 +193,13 @@ func (w *world) register(task, node, serf string) {
 	w.serf(node, serf)
 }
 
-func (w *world) serf(node, status string) {
+func (w *fixture) serf(node, status string) {
 	w.t.Helper()
 	w.put(&api.CatalogRegistration{Node: node, Address: "10.0.0.1", SkipNodeUpdate: true,
 		Check: &api.AgentCheck{Node: node, CheckID: "serfHealth", Name: "Serf Health Status", Status: status}})
 }
 
-func (w *world) put(r *api.CatalogRegistration) {
+func (w *fixture) put(r *api.CatalogRegistration) {
 	w.t.Helper()
 	if _, err := w.Consul.Catalog().Register(r, nil); err != nil {
 		w.t.Fatal(err)
@@ -207,7 +207,7 @@ func (w *world) put(r *api.CatalogRegistration) {
 }
 
 // alive returns the tokens that exist.
-func (w *world) alive(accessors ...string) (left []string) {
+func (w *fixture) alive(accessors ...string) (left []string) {
 	w.t.Helper()
 	for _, a := range accessors {
 		if _, _, err := w.Consul.ACL().TokenRead(a, nil); err == nil {
@@ -220,7 +220,7 @@ func (w *world) alive(accessors ...string) (left []string) {
 }
 
 // onNode returns the IDs of a node's services, and whether there is a node.
-func (w *world) onNode(node string) (ids []string, there bool) {
+func (w *fixture) onNode(node string) (ids []string, there bool) {
 	w.t.Helper()
 	n, _, err := w.Consul.Catalog().Node(node, nil)
 	if err != nil {
@@ -246,7 +246,7 @@ func once(t *testing.T, c *Cleaner) (Report, error) {
 }
 
 // pass runs one that must succeed.
-func (w *world) pass() Report {
+func (w *fixture) pass() Report {
 	w.t.Helper()
 	r, err := once(w.t, w.Cleaner)
 	if err != nil {
@@ -262,7 +262,7 @@ func otherService(node, id string, meta map[string]string) *api.CatalogRegistrat
 }
 
 // drain asks ECS to stop a task, and does not wait for it.
-func (w *world) drain(ecs *awstest.ECS, id string) {
+func (w *fixture) drain(ecs *awstest.ECS, id string) {
 	w.t.Helper()
 	client := awsecs.NewFromConfig(ecs.Config())
 	if _, err := client.StopTask(w.t.Context(),

@@ -22,20 +22,20 @@ func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		mounts, groups string
 		handed         map[string]string // cgroup.subtree_control by file
-		want           []place
+		want           []hierarchy
 	}{
 		"version 1, in the root": {
 			mounts: mountsV1, groups: "4:memory:/\n2:cpuacct,cpu:/\n0::/\n",
-			want: []place{{memoryV1, "/sys/fs/cgroup/memory"}, {cpuV1, "/sys/fs/cgroup/cpu,cpuacct"}},
+			want: []hierarchy{{memoryV1, "/sys/fs/cgroup/memory"}, {cpuV1, "/sys/fs/cgroup/cpu,cpuacct"}},
 		},
 		"version 1, in a group": {
 			mounts: mountsV1, groups: "4:memory:/jobs/17\n2:cpuacct,cpu:/\n",
-			want: []place{{memoryV1, "/sys/fs/cgroup/memory/jobs/17"}, {cpuV1, "/sys/fs/cgroup/cpu,cpuacct"}},
+			want: []hierarchy{{memoryV1, "/sys/fs/cgroup/memory/jobs/17"}, {cpuV1, "/sys/fs/cgroup/cpu,cpuacct"}},
 		},
 		"version 1, a container that sees its own part": {
 			mounts: "35 30 0:32 /docker/1f /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
 			groups: "4:memory:/docker/1f\n",
-			want:   []place{{memoryV1, "/sys/fs/cgroup/memory"}},
+			want:   []hierarchy{{memoryV1, "/sys/fs/cgroup/memory"}},
 		},
 		"version 1, a group that no mount shows": {
 			mounts: "35 30 0:32 /docker/1f /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
@@ -44,12 +44,12 @@ func TestPlaces(t *testing.T) {
 		"version 2, in a session": {
 			mounts: mountsV2, groups: "0::/user.slice/user-1000.slice/session-3.scope\n",
 			handed: map[string]string{"/sys/fs/cgroup/user.slice/user-1000.slice/cgroup.subtree_control": "cpu memory pids\n"},
-			want:   []place{{unified, "/sys/fs/cgroup/user.slice/user-1000.slice"}},
+			want:   []hierarchy{{unified, "/sys/fs/cgroup/user.slice/user-1000.slice"}},
 		},
 		"version 2, in the root": {
 			mounts: mountsV2, groups: "0::/\n",
 			handed: map[string]string{"/sys/fs/cgroup/cgroup.subtree_control": "memory\n"},
-			want:   []place{{unified, "/sys/fs/cgroup"}},
+			want:   []hierarchy{{unified, "/sys/fs/cgroup"}},
 		},
 		"version 2, memory is not handed down": {
 			mounts: mountsV2, groups: "0::/a/b\n",
@@ -68,8 +68,8 @@ func TestPlaces(t *testing.T) {
 				return nil, os.ErrNotExist
 			}
 			return []byte(text), nil
-		}}.places()
-		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(place{})); diff != "" {
+		}}.hierarchies()
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(hierarchy{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if (c.want == nil) != errors.Is(err, errNoMemory) {
@@ -101,9 +101,9 @@ func FuzzPlaces(f *testing.F) {
 	f.Add(mountsV1, "4:memory:/jobs/17\n2:cpuacct,cpu:/\n")
 	f.Add(mountsV2, "0::/a/b\n")
 	f.Fuzz(func(t *testing.T, mounts, groups string) {
-		found, err := hostGroups{mounts: mounts, groups: groups, readFile: func(string) ([]byte, error) { return []byte("memory"), nil }}.places()
+		found, err := hostGroups{mounts: mounts, groups: groups, readFile: func(string) ([]byte, error) { return []byte("memory"), nil }}.hierarchies()
 		if (err == nil) != (len(found) > 0) {
-			t.Errorf("places %v, error %v", found, err)
+			t.Errorf("hierarchies %v, error %v", found, err)
 		}
 	})
 }
@@ -114,14 +114,14 @@ func TestCgroupPathsOfAnotherProcess(t *testing.T) {
 	none := func(string) ([]byte, error) { return nil, os.ErrNotExist }
 	for name, c := range map[string]struct {
 		mounts, groups string
-		want           []place
+		want           []hierarchy
 	}{
-		"version 1": {mountsV1, "4:memory:/docker/0a\n2:cpuacct,cpu:/docker/0a\n", []place{{memoryV1, "/sys/fs/cgroup/memory/docker/0a"}, {cpuV1, "/sys/fs/cgroup/cpu,cpuacct/docker/0a"}}},
-		"version 2": {mountsV2, "0::/docker/0a\n", []place{{unified, "/sys/fs/cgroup/docker/0a"}}},
+		"version 1": {mountsV1, "4:memory:/docker/0a\n2:cpuacct,cpu:/docker/0a\n", []hierarchy{{memoryV1, "/sys/fs/cgroup/memory/docker/0a"}, {cpuV1, "/sys/fs/cgroup/cpu,cpuacct/docker/0a"}}},
+		"version 2": {mountsV2, "0::/docker/0a\n", []hierarchy{{unified, "/sys/fs/cgroup/docker/0a"}}},
 		"neither":   {"", "0::/\n", nil},
 	} {
-		got, err := hostGroups{mounts: c.mounts, groups: c.groups, readFile: none}.placesOf()
-		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(place{})); diff != "" || (err != nil) != (c.want == nil) {
+		got, err := hostGroups{mounts: c.mounts, groups: c.groups, readFile: none}.hierarchiesOf()
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(hierarchy{})); diff != "" || (err != nil) != (c.want == nil) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}

@@ -16,7 +16,7 @@ const (
 	unified
 )
 
-type place struct {
+type hierarchy struct {
 	kind kind
 	dir  string
 }
@@ -41,32 +41,32 @@ func thisHost() (hostGroups, error) {
 	return hostGroups{mounts: string(mounts), groups: string(groups), readFile: os.ReadFile}, err
 }
 
-// places returns the location of the memory controller, and of the controller that counts processor time if that is
+// hierarchies returns the location of the memory controller, and of the controller that counts processor time if that is
 // another hierarchy and there.
-func (h hostGroups) places() ([]place, error) {
+func (h hostGroups) hierarchies() ([]hierarchy, error) {
 	if memory, ok := h.v1("memory"); ok {
-		found := []place{{memoryV1, memory}}
+		found := []hierarchy{{memoryV1, memory}}
 		if cpu, ok := h.v1("cpuacct"); ok {
-			found = append(found, place{cpuV1, cpu})
+			found = append(found, hierarchy{cpuV1, cpu})
 		}
 		return found, nil
 	}
 	if dir, ok := h.v2(); ok {
-		return []place{{unified, dir}}, nil
+		return []hierarchy{{unified, dir}}, nil
 	}
 	return nil, errNoMemory
 }
 
-// placesOf returns the locations of a process of the host, whichever program has put it there.
-func (h hostGroups) placesOf() ([]place, error) {
-	found, err := h.places()
+// hierarchiesOf returns the locations of a process of the host, whichever program has put it there.
+func (h hostGroups) hierarchiesOf() ([]hierarchy, error) {
+	found, err := h.hierarchies()
 	if err == nil && found[0].kind != unified {
 		return found, nil
 	}
 	own, ok := h.ownGroup(func(controllers string) bool { return controllers == "" })
 	if ok {
 		if dir, ok := h.mounted("cgroup2", "", own); ok {
-			return []place{{unified, dir}}, nil
+			return []hierarchy{{unified, dir}}, nil
 		}
 	}
 	return nil, errNoMemory
