@@ -61,6 +61,8 @@ type Options struct {
 	// GatePeriod makes containers that wait for others start only at a multiple
 	// of it: the ECS agent looks every 5 s. 0 means at once.
 	GatePeriod time.Duration
+	// HealthyAfter is controlplane.Options' own, which TimeScale divides.
+	HealthyAfter time.Duration
 	// Observe gets every status change, in order for each task. It must not block.
 	Observe func(Event)
 	// Output gets each line of a container's output, with its newline, besides

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ func OpenRegion(o RegionOptions) (*Region, error) {
 	r := &Region{cluster: cluster, launcher: l, aws: o.Cluster.AWS(), plane: controlplane.New(controlplane.Options{
 		Account: o.Cluster.AWS(), Launcher: l, Protections: cluster.Protections(),
 		Throttle: o.Throttle, Lag: o.Lag, Added: o.Cluster.Added, Observe: o.Observe,
+		HealthyAfter: time.Duration(float64(o.Cluster.HealthyAfter) / cmp.Or(o.Cluster.TimeScale, 1)),
 	})}
 	r.plane.Start()
 	cluster.endpoints.serveECS(r.plane.Handler(cluster.Identities(), o.Log))

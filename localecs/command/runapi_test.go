@@ -115,8 +115,16 @@ images:
 consul: {image: consul}
 `
 	for want, text := range map[string]string{
-		"step 2: await service api to be steady within 50s: ECS deployment circuit breaker: tasks failed to start.": head +
+		"step 2: await service api to be steady within 50s: deployment ecs-svc/": head +
 			"services: {api: {definition: bad.json, count: 1, circuitBreaker: {enable: true}}}\nsteps:\n- start: [api]\n- await: {service: api, steady: true, within: 50s}\n",
+		"step 4: await service api to be steady within 50s: deployment ecs-svc/": head + // the new version crashes at once
+			"services: {api: {definition: good.json, count: 1, circuitBreaker: {enable: true, rollback: true}}}\n" +
+			"steps:\n- start: [api]\n- await: {service: api, steady: true, within: 50s}\n" +
+			"- deploy: {service: api, definition: done.json}\n- await: {service: api, steady: true, within: 50s}\n- stop: [api]\n",
+		"step 4: await service api to be steady within 1m30s: deployment ecs-svc/": head + // and is never healthy
+			"services: {api: {definition: good.json, count: 1, circuitBreaker: {enable: true, rollback: true}}}\n" +
+			"steps:\n- start: [api]\n- await: {service: api, steady: true, within: 50s}\n" +
+			"- deploy: {service: api, definition: sick.json}\n- await: {service: api, steady: true, within: 90s}\n- stop: [api]\n",
 		"step 2: kill everything in api-2: service api has not started task api-2 yet": head +
 			"services: {api: {definition: good.json, count: 0}}\nsteps:\n- start: [api]\n- kill: {task: api-2}\n",
 		"api-1: stopped unexpectedly: EssentialContainerExited: Essential container in task exited": head +
@@ -127,7 +135,8 @@ consul: {image: consul}
 			return `{"family": "api", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 				"containerDefinitions": [{"name": "app", "image": "kid", "command": ["` + command + `", ":8080"]}]}`
 		}
-		dir := given{"scenario.yaml": text, "bad.json": strings.Replace(definition("web"), `"kid"`, `"none"`, 1), "good.json": definition("web"), "done.json": definition("done")}.write(t)
+		dir := given{"scenario.yaml": text, "bad.json": strings.Replace(definition("web"), `"kid"`, `"none"`, 1), "good.json": definition("web"), "done.json": definition("done"), "sick.json": strings.Replace(definition("web"), `"image"`,
+			`"healthCheck": {"command": ["CMD", "/none"], "interval": 5, "retries": 1}, "image"`, 1)}.write(t)
 		code, report, _ := runReport(t, []string{"-var", "kid=" + self}, dir)
 		if code != 2 || !slices.ContainsFunc(report.Failures, func(f string) bool { return strings.HasPrefix(f, want) }) {
 			t.Errorf("exit %d, %q; want %s", code, report.Failures, want)

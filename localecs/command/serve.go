@@ -89,8 +89,12 @@ Example:
 				duration{"new", &f.lag.New}, duration{"eni", &f.lag.Interface}, duration{"tags", &f.lag.Tags}, duration{"lists", &f.lag.Lists}, duration{"counts", &f.lag.Counts})
 			f.clusterFlags.add(fs)
 			fs.BoolVar(&f.simulated, "simulated", false, "simulate tasks without processes")
-			durations(fs, "timing", "time of the steps of simulated tasks, `attach=D,pull=D,start=D,stop=D,detach=D` (default attach=1s,pull=1s,start=500ms,stop=500ms,detach=1s)",
-				duration{"attach", &f.timing.Attach}, duration{"pull", &f.timing.Pull}, duration{"start", &f.timing.Start}, duration{"stop", &f.timing.Stop}, duration{"detach", &f.timing.Detach})
+			durations(fs, "timing", "time of the steps of simulated tasks, `attach=D,pull=D,start=D,stop=D,detach=D,healthy=D`; "+
+				"healthy is how long a task without a health check runs before it counts as healthy "+
+				"(default attach=1s,pull=1s,start=500ms,stop=500ms,detach=1s,healthy=40s)",
+				duration{"attach", &f.timing.Attach}, duration{"pull", &f.timing.Pull},
+				duration{"start", &f.timing.Start}, duration{"stop", &f.timing.Stop},
+				duration{"detach", &f.timing.Detach}, duration{"healthy", &f.timing.Healthy})
 		},
 		Run: f.run,
 	}
@@ -159,7 +163,8 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	options := control.APIOptions{
 		Cluster: cluster.Options{
 			Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Docker: f.docker, Subnet: setting.Subnet,
-			AtOnce: setting.StopOrder == "at-once", GatePeriod: setting.GatePeriod, Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets,
+			AtOnce: setting.StopOrder == "at-once", GatePeriod: setting.GatePeriod, HealthyAfter: setting.HealthyAfter,
+			Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets,
 			Added: setting.Added(), Log: inv.Log,
 		},
 		Listener: listener, Throttle: f.throttle, Lag: f.lag, Log: inv.Log,
@@ -326,7 +331,10 @@ func (f *serveFlags) print(out io.Writer, variables []string) error {
 }
 
 // usual is long enough to see the statuses of tasks.
-var usual = simulated.Timing{Attach: time.Second, Pull: time.Second, Start: time.Second / 2, Stop: time.Second / 2, Detach: time.Second}
+var usual = simulated.Timing{
+	Attach: time.Second, Pull: time.Second, Start: time.Second / 2, Stop: time.Second / 2, Detach: time.Second,
+	Healthy: controlplane.HealthyAfter,
+}
 
 // duration is one part of a flag that has several.
 type duration struct {

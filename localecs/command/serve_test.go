@@ -213,13 +213,13 @@ func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		`-listen: "0.0.0.0:0": want a loopback address such as 127.0.0.1:0: a caller of the API can run programs here`: {"-listen", "0.0.0.0:0"},
-		"there is no scenario.yaml in testdata":                                      {"-images", "testdata"},
-		`want new=D,eni=D,tags=D,lists=D,counts=D or some of them, got "x=1s"`:       {"-lag", "new=1s,x=1s"},
-		`eni: want a duration such as 2s, got "soon"`:                                {"-lag", "eni=soon"},
-		"want attach=D,pull=D,start=D,stop=D,detach=D or some of them, got \"x=1s\"": {"-simulated", "-timing", "x=1s"},
-		"-timing requires -simulated":                                                {"-timing", "stop=1s"},
-		"-network and -simulated are mutually exclusive":                             {"-simulated", "-network", "host"},
-		"unexpected argument":                                                        {"more"},
+		"there is no scenario.yaml in testdata":                                                {"-images", "testdata"},
+		`want new=D,eni=D,tags=D,lists=D,counts=D or some of them, got "x=1s"`:                 {"-lag", "new=1s,x=1s"},
+		`eni: want a duration such as 2s, got "soon"`:                                          {"-lag", "eni=soon"},
+		"want attach=D,pull=D,start=D,stop=D,detach=D,healthy=D or some of them, got \"x=1s\"": {"-simulated", "-timing", "x=1s"},
+		"-timing requires -simulated":                                                          {"-timing", "stop=1s"},
+		"-network and -simulated are mutually exclusive":                                       {"-simulated", "-network", "host"},
+		"unexpected argument":                                                                  {"more"},
 	} {
 		r := call(t, append([]string{"serve"}, args...)...)
 		if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, want) {

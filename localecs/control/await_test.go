@@ -107,7 +107,7 @@ func TestJudge(t *testing.T) {
 		{control.Stopped, "good", "", "good is RUNNING"},
 		{control.Steady, "api", met, ""},
 		{control.Steady, "slow", "", "service slow: 0 of 2 running, 1 pending, not steady"},
-		{control.Steady, "bad", never, "service bad: 0 of 1 running, 0 pending, failed: circuit breaker"},
+		{control.Steady, "bad", never, "service bad: 0 of 1 running, 0 pending, failed: deployment : circuit breaker"},
 		{control.Steady, "shop", "", "service shop does not exist yet"},
 		{control.Steady, "apy", never, "no service apy; did you mean api?"},
 		{control.Passing, "web=2", met, ""},

@@ -23,12 +23,13 @@ type ecsTasks struct {
 	region   *cluster.Region
 	cluster  *cluster.Cluster // the region's
 
-	// mu guards the ARNs of revisions by file, the steps that wait for a task by its name, and
-	// how many tasks each service has started so far.
-	mu        sync.Mutex
-	revisions map[string]string
-	asked     map[string]chan cluster.TaskStart
-	numbers   map[string]int
+	// mu guards the ARNs of revisions by file, the steps that wait for a task by its name, and of each service
+	// how many tasks it has started so far and the ID of the deployment that the steps want.
+	mu          sync.Mutex
+	revisions   map[string]string
+	asked       map[string]chan cluster.TaskStart
+	numbers     map[string]int
+	deployments map[string]string
 }
 
 // open opens the region that tasks run in, with one cluster.
@@ -44,7 +45,8 @@ func (e *ecsTasks) open(o Options) error {
 			Name: f.Cluster, Region: f.Region, Account: f.Account,
 			Network: e.plan.network, Subnet: f.Subnet,
 			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
-			Docker: o.Docker, Dir: o.Dir, Images: e.plan.images, Roles: e.plan.roles, Secrets: f.Secrets,
+			HealthyAfter: f.HealthyAfter,
+			Docker:       o.Docker, Dir: o.Dir, Images: e.plan.images, Roles: e.plan.roles, Secrets: f.Secrets,
 			EnvironmentFiles: e.plan.environmentFiles,
 			Added:            f.Added(),
 			Observe:          e.progress.clusterChanged, Output: output, Log: o.Log,
@@ -166,8 +168,29 @@ func (e *ecsTasks) register(name string) (string, error) {
 
 func (e *ecsTasks) update(name string, in shapes.ServiceInput) error {
 	in.Service, in.Cluster = name, e.file.Cluster
-	_, err := e.region.Plane().UpdateService(e.region.Call(), in)
-	return err
+	return e.deployed(e.region.Plane().UpdateService(e.region.Call(), in))
+}
+
+// deployed records which deployment of a service the steps want.
+func (e *ecsTasks) deployed(out shapes.ServiceOutput, err error) error {
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.deployments[out.Service.ServiceName] = out.Service.Deployments[0].ID
+	return nil
+}
+
+// rolledBack returns an error if a service has another deployment than the steps want.
+func (e *ecsTasks) rolledBack(s shapes.Service) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	wanted := e.deployments[s.ServiceName]
+	if s.Status != shapes.Active || s.Deployments[0].ID == wanted {
+		return nil
+	}
+	return fmt.Errorf("deployment %s failed and was rolled back to %s", wanted, s.Deployments[0].ID)
 }
 
 func (e *ecsTasks) service(name string) (shapes.Service, error) {

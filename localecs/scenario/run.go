@@ -162,6 +162,7 @@ func (p *Plan) runner(o Options) *runner {
 		ecs: &ecsTasks{
 			plan: p, file: &f, tasks: tasks, progress: progress,
 			revisions: map[string]string{}, asked: map[string]chan cluster.TaskStart{}, numbers: map[string]int{},
+			deployments: map[string]string{},
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,7 +46,7 @@ func (e *ecsTasks) create(name string) error {
 	s := e.file.Services[name]
 	revision, err := e.revision(s.Definition)
 	if err == nil {
-		_, err = e.region.Plane().CreateService(e.region.Call(), s.Input(name, e.file.Cluster, revision))
+		err = e.deployed(e.region.Plane().CreateService(e.region.Call(), s.Input(name, e.file.Cluster, revision)))
 	}
 	if err != nil {
 		return fmt.Errorf("start service %s: %w", name, err)
@@ -94,7 +95,7 @@ func (r *stepRunner) steady(ctx context.Context, name string, leaves file.Leaves
 		return false, "", err
 	}
 	steady, err = s.Steady()
-	return steady && !r.stopping(name), SoFar(s), err
+	return steady && !r.stopping(name), SoFar(s), cmp.Or(err, r.ecs.rolledBack(s))
 }
 
 // stopping reports whether tasks of a service are stopping, or have stopped and were

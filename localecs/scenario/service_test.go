@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
@@ -12,7 +13,7 @@ func TestSteadyAndSoFar(t *testing.T) {
 	t.Parallel()
 	rollout := func(states ...string) (all []shapes.Deployment) {
 		for _, s := range states {
-			all = append(all, shapes.Deployment{RolloutState: s, RolloutStateReason: "because " + s})
+			all = append(all, shapes.Deployment{ID: "d", RolloutState: s, RolloutStateReason: "because " + s})
 		}
 		return all
 	}
@@ -32,9 +33,15 @@ func TestSteadyAndSoFar(t *testing.T) {
 		"rolling over": {shapes.Service{Status: "ACTIVE", DesiredCount: 2, RunningCount: 2,
 			Deployments: rollout("COMPLETED", "COMPLETED")}, false, "", "2 of 2 running, 2 deployments"},
 		"failed": {shapes.Service{Status: "ACTIVE", DesiredCount: 2, Deployments: rollout("FAILED")}, false,
-			"because FAILED", "0 of 2 running"},
+			"deployment d: because FAILED", "0 of 2 running"},
 		"rolled back": {shapes.Service{Status: "ACTIVE", DesiredCount: 1, RunningCount: 1,
-			Deployments: rollout("IN_PROGRESS", "FAILED")}, false, "", "1 of 1 running, 2 deployments"},
+			Deployments: rollout("IN_PROGRESS", "FAILED")}, false, "deployment d: because FAILED",
+			"1 of 1 running, 2 deployments"},
+		"failed before": {shapes.Service{Status: "ACTIVE", DesiredCount: 1, RunningCount: 1,
+			Deployments: []shapes.Deployment{
+				{ID: "new", RolloutState: "IN_PROGRESS", CreatedAt: shapes.At(time.Unix(2, 0))},
+				{ID: "old", RolloutState: "FAILED", CreatedAt: shapes.At(time.Unix(1, 0))},
+			}}, false, "", "1 of 1 running, 2 deployments"},
 		"deleted": {shapes.Service{Status: "DRAINING", RunningCount: 1, Deployments: rollout("COMPLETED")}, false, "",
 			"1 of 0 running"},
 		"gone": {shapes.Service{Status: "INACTIVE"}, true, "", "0 of 0 running"},

@@ -23,6 +23,8 @@ type Service struct {
 	// MinHealthy and Max are percentages of Desired.
 	MinHealthy, Max int
 	Breaker         shapes.CircuitBreaker
+	// HealthyAfter is how long a task without a health check runs before it counts as healthy.
+	HealthyAfter time.Duration
 	// Grace is how long after its start an unhealthy task is left alone.
 	Grace time.Duration
 	// Deployments begin with the primary one; there is always one.
@@ -51,8 +53,8 @@ type Deployment struct {
 	// Rollout is IN_PROGRESS, COMPLETED or FAILED; Reason is its description.
 	Rollout, Reason  string
 	Created, Updated time.Time
-	// FailedTasks counts tasks that failed before the first one was healthy; from
-	// then on it is 0.
+	// FailedTasks counts tasks that failed before they were healthy. The first healthy one sets it
+	// to 0, and unless the circuit breaker does not reset, tasks are not counted any more.
 	FailedTasks int
 
 	run     shapes.RunTaskInput    // its tasks; TaskDefinition is an ARN
@@ -62,8 +64,9 @@ type Deployment struct {
 	completed bool            // once, so that a rollback may return to it
 	counted   map[string]bool // tasks that have failed
 	healthy   map[string]bool // tasks that have been healthy
-	rounds    int             // of failures to start
+	rounds    int             // of failures since a task was healthy
 	notBefore time.Time       // when the next task may start
+	failed    time.Time       // when the circuit breaker ended it
 }
 
 // NewDeployment returns the start of a rollout.
@@ -91,8 +94,6 @@ func (t Task) live() bool { return t.Wanted == shapes.Running && t.Last != shape
 
 // Running reports whether the task is in its service's runningCount.
 func (t Task) Running() bool { return t.live() && t.Last == shapes.Running }
-
-func (t Task) isHealthy() bool { return t.Running() && (t.Health == "" || t.Health == "HEALTHY") }
 
 // Stop is a task to stop, and the reason that the task will show.
 type Stop struct{ Task, Reason string }

@@ -66,10 +66,17 @@ type Options struct {
 	Throttle bool
 	Lag      Lag
 	Added    Added
+	// HealthyAfter is how long a task without a health check runs before its service
+	// counts it as healthy: HealthyAfter on AWS.
+	HealthyAfter time.Duration
 	// Observe receives each new version of a task, in order for each task, with the
 	// Plane locked: it must neither block nor call it. It may be nil.
 	Observe func(task shapes.Task, at time.Time)
 }
+
+// HealthyAfter is AWS's time after which a running task without a health check counts as healthy, by the
+// API reference of minimumHealthyPercent.
+const HealthyAfter = 40 * time.Second
 
 // Plane is the ECS API in one account and region. The methods of its parts are the API's
 // calls; their errors are *shapes.Error.

@@ -83,13 +83,25 @@ func countTasks(tasks []Task, is func(Task) bool) (n int) {
 	return n
 }
 
+// healthy reports whether a task counts towards minimumHealthyPercent: its health check
+// passes, or it has none and has run for HealthyAfter. Both are in the API reference of
+// minimumHealthyPercent.
+func (r *round) healthy(t Task) bool {
+	return t.Running() && (t.Health == "HEALTHY" || t.Health == "" && r.now.Sub(t.Started) >= r.s.HealthyAfter)
+}
+
 func (r *round) unhealthy(t Task) bool {
 	return t.Running() && t.Health == "UNHEALTHY" && r.now.Sub(t.Started) >= r.s.Grace
 }
 
-// maxBackoff is AWS's longest pause between tasks that fail to start; the way
-// there is not published and assumed to double from a second.
+// maxBackoff is AWS's longest pause between tasks that fail to start; the way there is not published
+// and assumed to double from a second. AWS makes no pause after tasks that fail once they run: on
+// Fargate their start takes long enough, here nothing else would bound a loop.
 const maxBackoff = 27 * time.Minute
+
+// rollbackShown is how long a failed deployment is shown at least after a rollback,
+// so that clients see it, which ask every 15 s at most. AWS's own time is not published.
+const rollbackShown = 20 * time.Second
 
 func (r *round) count() {
 	for _, d := range r.s.Deployments {
@@ -98,10 +110,13 @@ func (r *round) count() {
 		for _, t := range r.tasks {
 			switch {
 			case t.Deployment != d.ID:
-			case t.isHealthy() && !d.healthy[t.ID]:
+			case r.healthy(t) && !d.healthy[t.ID]:
 				d.healthy[t.ID] = true
-				d.FailedTasks, d.proven, d.rounds, d.notBefore = 0, true, 0, time.Time{}
-			case !t.live() && t.Started.IsZero() && !d.counted[t.ID] && !ordered(t.StopCode):
+				d.rounds, d.notBefore = 0, time.Time{}
+				if r.s.Breaker.Resets() {
+					d.FailedTasks, d.proven = 0, true
+				}
+			case !t.live() && !d.healthy[t.ID] && !d.counted[t.ID] && !ordered(t.StopCode):
 				d.fail(t)
 				failed = true
 			}
@@ -149,17 +164,14 @@ func ordered(code string) bool {
 	return code == "ServiceSchedulerInitiated" || code == "UserInitiated"
 }
 
-// Threshold returns how many tasks may fail before the circuit breaker opens: half of the desired
-// count, from 3 to 200.
-func Threshold(desired int) int { return max(3, min(200, (desired+1)/2)) }
-
 // breaker fails a rollout whose tasks fail, and returns to the last complete one.
 func (r *round) breaker() {
 	d := r.primary
-	if !r.s.Breaker.Enable || d.Rollout != InProgress || d.FailedTasks < Threshold(r.s.Desired) {
+	if !r.s.Breaker.Enable || d.Rollout != InProgress || d.FailedTasks < r.s.Breaker.Failures(r.s.Desired) {
 		return
 	}
 	d.Rollout, d.Reason, d.Updated = Failed, "ECS deployment circuit breaker: tasks failed to start.", r.now
+	d.failed = r.now
 	r.event("(deployment %s) deployment failed: tasks failed to start.", d.ID)
 	i := slices.IndexFunc(r.s.Deployments, func(o *Deployment) bool { return o != d && o.completed })
 	if !r.s.Breaker.Rollback || i < 0 {
@@ -200,20 +212,10 @@ func (r *round) shrink() {
 	own, others := r.of(r.primary, false), r.of(r.primary, true)
 	var stops []Task
 	if r.primary.Rollout != Failed {
-		spare := countTasks(own, Task.isHealthy) + countTasks(others, Task.isHealthy) - r.s.lower()
-		for _, t := range others {
-			switch {
-			case t.Protected:
-			case !t.isHealthy():
-				stops = append(stops, t)
-			case spare > 0:
-				spare--
-				stops = append(stops, t)
-			}
-		}
+		stops = r.spare(own, others)
 	}
 	excess := len(own) - countTasks(own, r.unhealthy) - r.s.Desired
-	slices.SortStableFunc(own, func(a, b Task) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(own, func(a, b Task) int { return cmp.Compare(r.rank(a), r.rank(b)) })
 	for _, t := range own {
 		if excess > 0 && !t.Protected && !r.unhealthy(t) {
 			excess--
@@ -227,11 +229,28 @@ func (r *round) shrink() {
 		len(stops) == 0 && r.out.Start == 0 && r.deadlocked(others))
 }
 
-func rank(t Task) int {
+// spare returns the tasks of other deployments that minimumHealthyPercent does not need. Those
+// that may count later stay while too few do.
+func (r *round) spare(own, others []Task) (stops []Task) {
+	spare := countTasks(own, r.healthy) + countTasks(others, r.healthy) - r.s.lower()
+	for _, t := range others {
+		switch healthy, useless := r.healthy(t), !t.Running() || t.Health == "UNHEALTHY"; {
+		case t.Protected:
+		case useless, !healthy && spare >= 0:
+			stops = append(stops, t)
+		case healthy && spare > 0:
+			spare--
+			stops = append(stops, t)
+		}
+	}
+	return stops
+}
+
+func (r *round) rank(t Task) int {
 	switch {
 	case !t.Running():
 		return 0
-	case !t.isHealthy():
+	case !r.healthy(t):
 		return 1
 	}
 	return 2
@@ -259,12 +278,14 @@ func (r *round) blockedEvent(protected, deadlocked bool) {
 	r.s.blocked = why
 }
 
-// replaceUnhealthy stops unhealthy tasks of the primary deployment: once their
-// replacements are healthy, or at once where maximumPercent leaves no room for
-// those.
+// replaceUnhealthy stops unhealthy tasks of the primary deployment: once their replacements are
+// healthy or, where maximumPercent leaves no room for those beside all tasks of the service, one
+// after the other.
 func (r *round) replaceUnhealthy() {
-	own := r.of(r.primary, false)
-	replaced, noRoom := countTasks(own, Task.isHealthy), r.s.upper() <= len(own)
+	own, others := r.of(r.primary, false), r.of(r.primary, true)
+	replaced := countTasks(own, r.healthy) >= r.s.Desired
+	single := r.s.upper() <= len(own)+len(others) && r.out.Start == 0 &&
+		!slices.ContainsFunc(own, func(t Task) bool { return !t.Running() })
 	for _, t := range own {
 		if !r.unhealthy(t) {
 			continue
@@ -274,8 +295,9 @@ func (r *round) replaceUnhealthy() {
 			r.s.steady = false
 			r.event("(task %s) failed container health checks.", t.ID)
 		}
-		if replaced >= r.s.Desired || noRoom {
+		if replaced || single {
 			r.stop(t, unhealthyReason)
+			single = false
 		}
 	}
 }
@@ -285,22 +307,29 @@ func (r *round) complete() {
 	own, others := r.of(r.primary, false), r.of(r.primary, true)
 	// What never was complete and has no task any more is of no use.
 	r.s.Deployments = slices.DeleteFunc(r.s.Deployments, func(d *Deployment) bool {
-		return d != r.primary && !d.completed && len(r.of(d, false)) == 0
+		return d != r.primary && !d.completed && len(r.of(d, false)) == 0 && !r.shown(d)
 	})
 	if r.primary.Rollout == Failed || len(others) > 0 || len(own) != r.s.Desired ||
-		countTasks(own, Task.isHealthy) != r.s.Desired {
+		countTasks(own, r.healthy) != r.s.Desired {
 		return
 	}
 	if r.primary.Rollout == InProgress {
 		r.primary.Rollout, r.primary.completed, r.primary.Updated = Completed, true, r.now
 		r.primary.Reason = "ECS deployment " + r.primary.ID + " completed."
 		r.event("(deployment %s) deployment completed.", r.primary.ID)
-		r.s.Deployments = r.s.Deployments[:1]
+		r.s.Deployments = slices.DeleteFunc(r.s.Deployments, func(d *Deployment) bool {
+			return d != r.primary && !r.shown(d)
+		})
 	}
 	if !r.s.steady {
 		r.s.steady = true
 		r.event("has reached a steady state.")
 	}
+}
+
+// shown reports whether a deployment that was rolled back is still shown.
+func (r *round) shown(d *Deployment) bool {
+	return !d.failed.IsZero() && r.now.Sub(d.failed) < rollbackShown
 }
 
 // started returns the event of tasks that were started.

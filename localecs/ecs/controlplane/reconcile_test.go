@@ -21,6 +21,7 @@ type planFixture struct {
 	now    time.Time
 	tasks  []controlplane.Task
 	events []string
+	count  int // tasks so far
 }
 
 func newPlanFixture(t *testing.T, desired int, change func(*controlplane.Service)) *planFixture {
@@ -48,10 +49,9 @@ func (w *planFixture) look() string {
 		did = append(did, fmt.Sprintf("+%d", a.Start))
 	}
 	for range a.Start {
-		d := w.Deployments[0].ID
-		w.tasks = append(w.tasks,
-			controlplane.Task{ID: fmt.Sprintf("t%d", len(w.tasks)+1), Deployment: d, Last: "PENDING",
-				Wanted: "RUNNING"})
+		w.count++
+		w.tasks = append(w.tasks, controlplane.Task{ID: fmt.Sprintf("t%d", w.count),
+			Deployment: w.Deployments[0].ID, Last: "PENDING", Wanted: "RUNNING"})
 	}
 	w.events = append(w.events, a.Events...)
 	return strings.Join(did, " ")
@@ -295,12 +295,21 @@ func TestTaskStoppedOnRequestHasNotFailed(t *testing.T) {
 	}
 }
 
-func TestThreshold(t *testing.T) {
+func TestFailuresThatOpenTheCircuitBreaker(t *testing.T) {
 	t.Parallel()
-	for desired, want := range map[int]int{0: 3, 1: 3, 6: 3, 7: 4, 25: 13, 400: 200, 1000: 200} {
-		if got := controlplane.Threshold(desired); got != want {
-			t.Errorf("%d: got %d, want %d", desired, got, want)
-		}
+	for _, c := range []struct {
+		threshold     *shapes.FailureThreshold
+		desired, want int
+	}{
+		{nil, 0, 3}, {nil, 1, 3}, {nil, 6, 3}, {nil, 7, 4}, {nil, 25, 13}, {nil, 400, 200}, {nil, 1000, 200},
+		{&shapes.FailureThreshold{Type: shapes.Count, Value: 1}, 100, 1},
+		{&shapes.FailureThreshold{Value: 100}, 2, 3},
+		{&shapes.FailureThreshold{Type: shapes.BoundedPercent, Value: 100}, 10, 10},
+		{&shapes.FailureThreshold{Type: shapes.UnboundedPercent, Value: 50}, 2, 1},
+		{&shapes.FailureThreshold{Type: shapes.UnboundedPercent, Value: 50}, 1000, 500},
+	} {
+		testkit.Equal(t, fmt.Sprintf("%+v of %d", c.threshold, c.desired),
+			shapes.CircuitBreaker{Threshold: c.threshold}.Failures(c.desired), c.want)
 	}
 }
 
@@ -323,7 +332,7 @@ func TestTasksThatFailToStartAreStartedLaterAndLater(t *testing.T) {
 	w.run()
 	w.look()
 	w.end("t15")
-	w.want("after one has run", w.look(), "+1")
+	w.want("after a healthy one", w.look(), "+1")
 }
 
 func TestFailuresDuringAPauseDoNotProlongIt(t *testing.T) {

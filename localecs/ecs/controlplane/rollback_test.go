@@ -54,9 +54,9 @@ func TestRollbackBeginsWithoutFailures(t *testing.T) {
 	}
 }
 
-// Deployment.failedTasks of the API reference: once a task runs, it is 0 and not
+// Deployment.failedTasks of the API reference: once a task runs successfully, it is 0 and not
 // evaluated any more.
-func TestCircuitBreakerIsForDeploymentsOfWhichNoTaskRuns(t *testing.T) {
+func TestCircuitBreakerIsForDeploymentsOfWhichNoTaskWasHealthy(t *testing.T) {
 	t.Parallel()
 	w := newPlanFixture(t, 2, func(s *controlplane.Service) {
 		s.Breaker = shapes.CircuitBreaker{Enable: true, Rollback: true}

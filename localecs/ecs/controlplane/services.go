@@ -37,7 +37,7 @@ func (a *serviceAPI) CreateService(call shapes.Call, in shapes.ServiceInput) (sh
 	first := in
 	first.ClientToken = ""
 	v := &Service{
-		Name: in.ServiceName, MinHealthy: 100, Max: 200,
+		Name: in.ServiceName, MinHealthy: 100, Max: 200, HealthyAfter: a.state.options.HealthyAfter,
 		cluster: run.Cluster, status: shapes.Active, first: fingerprint(first),
 		propagate: in.PropagateTags, rebalance: enabled, tags: in.Tags, created: call.Now, createdBy: call.Principal,
 	}
@@ -252,20 +252,34 @@ func checkCreate(in shapes.ServiceInput) error {
 }
 
 func checkSettings(in shapes.ServiceInput) error {
-	c := in.DeploymentConfiguration
 	switch {
 	case in.DesiredCount != nil && *in.DesiredCount < 0:
 		return shapes.Invalid("Desired count must not be negative.")
 	case in.HealthCheckGracePeriod != nil && *in.HealthCheckGracePeriod < 0:
 		return shapes.Invalid("healthCheckGracePeriodSeconds must not be negative.")
-	case c != nil && c.MaximumPercent != nil && (*c.MaximumPercent < 1 || *c.MaximumPercent > 200):
-		return shapes.Invalid("maximumPercent must be between 1 and 200.")
-	case c != nil && c.MinimumHealthyPercent != nil && (*c.MinimumHealthyPercent < 0 || *c.MinimumHealthyPercent > 100):
-		return shapes.Invalid("minimumHealthyPercent must be between 0 and 100.")
 	}
 	return cmp.Or(unsupported(in),
+		checkDeployment(taskdef.Or(in.DeploymentConfiguration, shapes.DeploymentConfiguration{})),
 		enum("availabilityZoneRebalancing", []string{in.ZoneRebalancing}, enabled, disabled),
 		checkPropagateTags(in.PropagateTags), checkSchedulingStrategy(in.SchedulingStrategy))
+}
+
+func checkDeployment(c shapes.DeploymentConfiguration) error {
+	if p := taskdef.Or(c.MaximumPercent, 200); p < 1 || p > 200 {
+		return shapes.Invalid("maximumPercent must be between 1 and 200.")
+	}
+	if p := taskdef.Or(c.MinimumHealthyPercent, 100); p < 0 || p > 100 {
+		return shapes.Invalid("minimumHealthyPercent must be between 0 and 100.")
+	}
+	if c.CircuitBreaker == nil || c.CircuitBreaker.Threshold == nil {
+		return nil
+	}
+	t := *c.CircuitBreaker.Threshold
+	if t.Value < 1 {
+		return shapes.Invalid("thresholdConfiguration.value must be at least 1.")
+	}
+	return enum("thresholdConfiguration.type", []string{t.Type}, shapes.Count, shapes.BoundedPercent,
+		shapes.UnboundedPercent)
 }
 
 func (v *Service) checkPercentages(c *shapes.DeploymentConfiguration) error {

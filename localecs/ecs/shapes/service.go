@@ -1,6 +1,6 @@
 package shapes
 
-import "errors"
+import "fmt"
 
 // Draining is the status of a service that was deleted and still has tasks.
 const Draining = "DRAINING"
@@ -41,15 +41,17 @@ type Service struct {
 }
 
 // Steady reports whether a service has reached its desired state: its one deployment is complete
-// and has all its tasks, or it was deleted and has none. A rollout that has failed
-// will not be; the error is the reason.
+// and has all its tasks, or it was deleted and has none. The error is the reason of a
+// deployment that has failed, also when it was rolled back, until there is a newer one.
 func (s Service) Steady() (bool, error) {
 	if s.Status != Active {
 		return s.Status == Inactive, nil
 	}
 	primary := s.Deployments[0]
-	if primary.RolloutState == "FAILED" {
-		return false, errors.New(primary.RolloutStateReason)
+	for _, d := range s.Deployments {
+		if d.RolloutState == "FAILED" && !d.CreatedAt.Before(primary.CreatedAt.Time) {
+			return false, fmt.Errorf("deployment %s: %s", d.ID, d.RolloutStateReason)
+		}
 	}
 	return len(s.Deployments) == 1 && primary.RolloutState == "COMPLETED" && s.PendingCount == 0 &&
 		s.RunningCount == s.DesiredCount, nil
@@ -73,6 +75,43 @@ type DeploymentConfiguration struct {
 type CircuitBreaker struct {
 	Enable   bool `json:"enable" yaml:"enable"`
 	Rollback bool `json:"rollback" yaml:"rollback"`
+	// Reset is true by default: a healthy task ends the count of failures.
+	Reset     *bool             `json:"resetOnHealthyTask,omitzero" yaml:"resetOnHealthyTask"`
+	Threshold *FailureThreshold `json:"thresholdConfiguration,omitzero" yaml:"thresholdConfiguration"`
+}
+
+// Types of a FailureThreshold.
+const (
+	Count            = "COUNT"
+	BoundedPercent   = "BOUNDED_PERCENT"
+	UnboundedPercent = "UNBOUNDED_PERCENT"
+)
+
+// FailureThreshold is how many failures end a rollout: a number of tasks, or a percentage of the
+// desired count.
+type FailureThreshold struct {
+	Type  string `json:"type" yaml:"type"`
+	Value int    `json:"value" yaml:"value"`
+}
+
+// Resets reports whether a healthy task sets the count of failures to 0.
+func (c CircuitBreaker) Resets() bool { return c.Reset == nil || *c.Reset }
+
+// Failures returns how many failed tasks open the circuit breaker of a service with so many desired
+// ones. Without a threshold it is half of them, from 3 to 200, which are the bounds of BOUNDED_PERCENT.
+func (c CircuitBreaker) Failures(desired int) int {
+	t := FailureThreshold{Type: BoundedPercent, Value: 50}
+	if c.Threshold != nil {
+		t = *c.Threshold
+	}
+	if t.Type == Count {
+		return t.Value
+	}
+	n := (desired*t.Value + 99) / 100
+	if t.Type == UnboundedPercent {
+		return max(1, n)
+	}
+	return max(3, min(200, n))
 }
 
 // Deployment is one version of a service that has tasks, or is to have.

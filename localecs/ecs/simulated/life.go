@@ -18,6 +18,9 @@ type Timing struct {
 	// Stop is from a container's stop signal to its end; Detach is how long a
 	// task is DEPROVISIONING.
 	Stop, Detach time.Duration
+	// Healthy is how long a task without a health check runs before its service
+	// counts it as healthy.
+	Healthy time.Duration
 }
 
 // LifeOptions are common to all tasks.

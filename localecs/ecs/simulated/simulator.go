@@ -79,7 +79,7 @@ func Open(o Options) (*Simulator, error) {
 	}
 	w.Plane = controlplane.New(controlplane.Options{
 		Account: account, Launcher: w.launcher, Protections: metadata.NewProtections(), Throttle: o.Throttle,
-		Lag: o.Lag, Observe: o.Observe,
+		Lag: o.Lag, HealthyAfter: o.Timing.Healthy, Observe: o.Observe,
 	})
 	w.Plane.Start()
 	w.ecs = w.Plane.Handler(w.Identities, o.Log)

@@ -54,7 +54,10 @@ type Scenario struct {
 	// GatePeriod makes a container that waits for others start only at a
 	// multiple of it. The default is 5s, as the ECS agent has it; 0s means at once.
 	GatePeriod time.Duration `yaml:"gatePeriod"`
-	Consul     Consul        `yaml:"consul"`
+	// HealthyAfter is how long a task without a health check runs before its service counts it as healthy,
+	// divided by TimeScale. The default is 40s, as on ECS; 0s means at once.
+	HealthyAfter time.Duration `yaml:"healthyAfter"`
+	Consul       Consul        `yaml:"consul"`
 	// API is how the ECS API is that tasks call.
 	API API `yaml:"api"`
 	// Tasks are by the name that the steps use.
@@ -237,7 +240,8 @@ func Default() *Scenario {
 		Subnet:    "10.42.0.0/24",
 		StopOrder: StopReverse,
 		// The ECS agent's, so that a gate costs here what it costs there.
-		GatePeriod: 5 * time.Second,
+		GatePeriod:   5 * time.Second,
+		HealthyAfter: 40 * time.Second,
 	}
 }
 

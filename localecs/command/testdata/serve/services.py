@@ -1,5 +1,6 @@
 """The life of a service: made, rolled over, rolled back, replaced, deleted."""
 import json
+import time
 
 import boto3
 
@@ -32,6 +33,9 @@ first = stable("created")["deployments"][0]["id"]
 ecs.update_service(service="web", forceNewDeployment=True)
 assert stable("rolled over")["deployments"][0]["id"] != first
 ecs.update_service(service="web", taskDefinition="bad")
+while "FAILED" not in (states := [d["rolloutState"] for d in ecs.describe_services(services=["web"])["services"][0]["deployments"]]):
+    assert states != ["COMPLETED"], "the failed deployment is not shown"
+    time.sleep(2)
 stable("rolled back")
 task = ecs.list_tasks(serviceName="web")["taskArns"][0]
 ecs.stop_task(task=task)
