@@ -16,7 +16,7 @@ func Main(args []string) int {
 func app() cli.App {
 	commands := map[string]cli.Command{
 		"compose": composeCommand(), "endpoints": endpoints(), "pause": pause(),
-		"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand(), "timeline": timelineCommand(),
+		"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand(),
 	}
 	maps.Copy(commands, remoteCommands())
 	return cli.App{Name: "localecs", Version: cli.Version(), Commands: commands}

@@ -17,15 +17,14 @@ const (
 // buckets count requests by time.
 type buckets struct {
 	counts view.RecordedRequests
-	tasks  map[string][]int
 }
 
 func newBuckets() buckets {
-	return buckets{counts: view.RecordedRequests{BucketSeconds: firstBucket}, tasks: map[string][]int{}}
+	return buckets{counts: view.RecordedRequests{BucketSeconds: firstBucket}}
 }
 
-// add counts a request that has ended, and returns its bucket.
-func (b *buckets) add(at float64, q trafficRequest) int {
+// add counts a request that has ended.
+func (b *buckets) add(at float64, q trafficRequest) {
 	i := int(at / b.counts.BucketSeconds)
 	for ; i >= maxBuckets; i = int(at / b.counts.BucketSeconds) {
 		b.widen()
@@ -38,13 +37,6 @@ func (b *buckets) add(at float64, q trafficRequest) int {
 		b.counts.Lost[i]++
 	}
 	b.counts.SlowestMS[i] = max(b.counts.SlowestMS[i], int(q.End.Sub(q.Start).Milliseconds()))
-	return i
-}
-
-// served counts an answer of a task.
-func (b *buckets) served(task string, i int) {
-	b.tasks[task] = reach(b.tasks[task], i)
-	b.tasks[task][i]++
 }
 
 // reach extends a list to bucket i.
@@ -61,9 +53,6 @@ func (b *buckets) widen() {
 	b.counts.BucketSeconds *= 2
 	b.counts.Answered, b.counts.Lost = halved(b.counts.Answered, sum), halved(b.counts.Lost, sum)
 	b.counts.SlowestMS = halved(b.counts.SlowestMS, func(a, b int) int { return max(a, b) })
-	for name, list := range b.tasks {
-		b.tasks[name] = halved(list, sum)
-	}
 }
 
 func halved(list []int, both func(a, b int) int) []int {
@@ -84,8 +73,6 @@ func (b *buckets) counted() view.RecordedRequests {
 		Lost: nonNil(b.counts.Lost), SlowestMS: nonNil(b.counts.SlowestMS),
 	}
 }
-
-func (b *buckets) of(task string) []int { return slices.Clone(b.tasks[task]) }
 
 // names reports whether an answer names a task: by its ID, its address, or the name of
 // a host with that address.

@@ -110,10 +110,9 @@ func (r *Recording) request(q trafficRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.since(q.End)
-	i := r.requests.add(at, q)
+	r.requests.add(at, q)
 	for n := range r.run.Tasks {
 		if t := &r.run.Tasks[n]; q.Err == nil && names(q.Answer, t) {
-			r.requests.served(t.Name, i)
 			t.LastServed = &at
 		}
 	}
@@ -161,7 +160,6 @@ func (r *Recording) snapshot(now time.Time) view.RecordedRun {
 		t.Containers, t.Events = nonNil(t.Containers), nonNil(t.Events)
 		// The time of a container's event may be before that of an earlier one.
 		slices.SortStableFunc(t.Events, func(a, b view.RecordedEvent) int { return cmp.Compare(a.At, b.At) })
-		t.Served = r.requests.of(t.Name)
 	}
 	return run
 }

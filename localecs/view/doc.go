@@ -1,7 +1,7 @@
 // Package view draws a run as a page. It is a pure function of what was recorded.
 //
 // Flow: 1. a finished run is a RecordedRun, of which LanesOf makes lanes: a segment for what lasts, a mark for
-// a moment; 2. WriteHTML draws the run, then the start and the stop of each task, with tables of the same data
+// a moment; 2. WriteHTML draws all lanes in one diagram, with tables of the moments of each task and of every event
 // below.
 //
 // Owns: the kinds of events that are drawn, the form of timeline.json, the page's layout.

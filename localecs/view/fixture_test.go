@@ -11,7 +11,6 @@ import (
 // its restart policy has started a container again.
 func small() view.RecordedRun {
 	last := 31.4
-	served := make([]int, 320)
 	run := view.RecordedRun{
 		Scenario: "small", StopOrder: "reverse", Seed: 7, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Seconds: 40,
@@ -46,7 +45,7 @@ func small() view.RecordedRun {
 			{At: 0.9, Kind: "consul", Detail: "leader elected"}, {At: 20, Kind: "request_failed", Detail: "EOF"},
 		},
 	}
-	for i := range served {
+	for i := range 320 {
 		answered, lost := 0, 0
 		if i >= 130 {
 			answered = 1 + i%2
@@ -57,11 +56,8 @@ func small() view.RecordedRun {
 		run.Requests.Answered, run.Requests.Lost = append(run.Requests.Answered, answered),
 			append(run.Requests.Lost, lost)
 		run.Requests.SlowestMS = append(run.Requests.SlowestMS, i%9)
-		if i < 315 {
-			served[i] = answered
-		}
 	}
-	run.Tasks[0].Served, run.Tasks[0].LastServed = served, &last
+	run.Tasks[0].LastServed = &last
 	return run
 }
 
@@ -125,23 +121,6 @@ func meshed(name string, start, stop float64) view.RecordedTask {
 	add(stop+5.5, view.RecordedEvent{Kind: view.KindCleared, Detail: "nothing left of the task"})
 	sortEvents(t.Events)
 	return t
-}
-
-// many returns a run of ten tasks that takes ten minutes.
-func many() view.RecordedRun {
-	run := view.RecordedRun{
-		Scenario: "many", Started: time.Unix(1_800_000_000, 0).UTC(), Seconds: 620, Outcome: view.Passed,
-	}
-	for i := range 10 {
-		run.Tasks = append(run.Tasks, meshed(fmt.Sprintf("api-%d", i+1), 5+float64(i)*0.3, 590+float64(i)))
-		run.Steps = append(run.Steps,
-			view.RecordedStep{Text: fmt.Sprintf("start api-%d", i+1), From: 5 + float64(i)*0.3,
-				To: 5.1 + float64(i)*0.3})
-		run.Faults = append(run.Faults,
-			view.RecordedStep{Text: "a fault with a long name that has no room", Task: "api-1", From: 300 + float64(i),
-				To: 330})
-	}
-	return run
 }
 
 // tiny returns a run that is over before anything could happen.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// LaneState is what a segment of a lane shows.
+// LaneState is what a segment of a lane shows, and its class in page.html.
 type LaneState string
 
 // The states of a lane.
@@ -19,18 +19,26 @@ const (
 	LaneUnhealthy LaneState = "unhealthy" // also a check that is critical
 	LaneOut       LaneState = "out"       // a task that runs and gets no traffic
 	LaneHeld      LaneState = "held"      // a token
+
+	laneStep     LaneState = "step"
+	laneFault    LaneState = "fault"
+	lanePhase    LaneState = "phase"
+	laneAnswered LaneState = "answered"
+	laneLost     LaneState = "lost"
 )
 
 // Segment is a time in a state.
 type Segment struct {
 	From, To float64
 	State    LaneState
-	// Stopping reports whether it has been asked to stop.
-	Stopping bool
-	Title    string
+	// Stopping reports whether it has been asked to stop, Failed whether a step has an error.
+	Stopping, Failed bool
+	// Title has all about it. Label is shown as far as there is room, until a time.
+	Title, Label string
+	Until        float64
 }
 
-// Glyph is the shape of a mark.
+// Glyph is the shape of a mark, and its class in page.html.
 type Glyph string
 
 // The marks.
@@ -53,56 +61,27 @@ type Mark struct {
 // LaneKind is the subject of a lane.
 type LaneKind string
 
-// The kinds of lanes, in the order in which they are shown.
+// The kinds of lanes. Those of a task's parts are in the order in which they are shown.
 const (
 	LaneContainer LaneKind = "container"
 	LaneCheck     LaneKind = "check"
 	LaneTraffic   LaneKind = "traffic"
 	LaneToken     LaneKind = "token"
+	LaneTask      LaneKind = "task"
+	LaneBand      LaneKind = "band" // steps, faults or requests
 )
 
 // Lane is one line of a diagram.
 type Lane struct {
 	Kind     LaneKind
 	Name     string
+	Note     string
 	Segments []Segment
 	Marks    []Mark
 	// Began is when it first ran and Ended when it stopped, never before that. Exit is
 	// how a container ended, the service of a check and the accessor of a token.
 	Began, Ended float64
 	Exit         string
-}
-
-// points returns the times of everything in the lane.
-func (l Lane) points() []float64 {
-	var all []float64
-	for _, s := range l.Segments {
-		all = append(all, s.From, s.To)
-	}
-	for _, m := range l.Marks {
-		all = append(all, m.At)
-	}
-	return all
-}
-
-// In reports whether the diagram of a phase shows the lane: it has something in the
-// phase, or it is a container that never ran.
-func (l Lane) In(p Phase) bool {
-	if l.Kind == LaneContainer && l.Began < 0 && l.Ended < 0 || l.Kind == LaneTraffic {
-		return true
-	}
-	return slices.ContainsFunc(l.Segments, func(s Segment) bool { return s.From <= p.To && s.To >= p.From }) ||
-		slices.ContainsFunc(l.Marks, func(m Mark) bool { return m.At >= p.From && m.At <= p.To })
-}
-
-// healthyBy returns when the lane was first healthy, never if that was not until at.
-func (l Lane) healthyBy(at float64) float64 {
-	for _, s := range l.Segments {
-		if s.State == LaneHealthy && s.From <= at {
-			return s.From
-		}
-	}
-	return never
 }
 
 // never is the time of what did not happen.

@@ -10,7 +10,7 @@ import (
 // LifeLane returns a whole task in one lane: it starts, runs, serves, stops. The marks
 // are the irregular ends of its containers.
 func LifeLane(t RecordedTask, lanes []Lane, end float64) Lane {
-	l := life{open: newLane("", t.Name), health: map[string]scheduler.ContainerHealth{}}
+	l := life{open: newLane(LaneTask, t.Name), health: map[string]scheduler.ContainerHealth{}}
 	l.meshed = slices.ContainsFunc(lanes, func(l Lane) bool { return l.Kind == LaneTraffic })
 	for _, c := range t.Containers {
 		h := scheduler.ContainerHealth{Essential: c.Essential}
@@ -25,10 +25,25 @@ func LifeLane(t RecordedTask, lanes []Lane, end float64) Lane {
 		}
 	}
 	l.leave(end)
+	l.Note = l.note()
 	for _, other := range lanes {
 		l.Marks = append(l.Marks, irregular(other)...)
 	}
 	return l.Lane
+}
+
+// note returns the text beside the lane.
+func (l *life) note() string {
+	i := slices.IndexFunc(l.Marks, func(m Mark) bool { return m.Glyph == GlyphTerm })
+	switch {
+	case l.Began < 0:
+		return "never started"
+	case l.Ended < 0:
+		return "still there"
+	case i >= 0:
+		return "stopped in " + spanText(l.Ended-l.Marks[i].At)
+	}
+	return "stopped"
 }
 
 // life is the lane of a whole task.

@@ -2,12 +2,11 @@ package view_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
@@ -43,21 +42,7 @@ func TestLifeShowsTheHealthOfEssentialContainers(t *testing.T) {
 	if d := cmp.Diff(wantSegments, segments) + cmp.Diff(wantMarks, marks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if note := view.LifeNote(life); note != "stopped in 6.00 s" {
-		t.Errorf("note %q", note)
-	}
-}
-
-func TestIdleTimeIsCut(t *testing.T) {
-	t.Parallel()
-	run := view.RecordedRun{Scenario: "idle", Started: time.Unix(1_800_000_000, 0), Seconds: 600, Outcome: view.Passed,
-		Tasks: []view.RecordedTask{{Name: "web", Events: []view.RecordedEvent{
-			event(1, "status", "web", "RUNNING"), event(2, "status", "", "RUNNING"),
-			event(590, "desired", "", "STOPPED"), event(598, "status", "", "STOPPED"),
-		}}}}
-	if page := html(t, run); !strings.Contains(page, "in which nothing changed are cut short") {
-		t.Error("588 idle seconds are not cut")
-	}
+	testkit.Equal(t, "Note", life.Note, "stopped in 6.00 s")
 }
 
 // fullDisk refuses every write.

@@ -1,9 +1,6 @@
 package view
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -51,9 +48,7 @@ type RecordedTask struct {
 	Application string              `json:"application,omitempty"`
 	// Events are in the order of their times.
 	Events []RecordedEvent `json:"events"`
-	// Served counts the answers that name this task, in the buckets of Requests.
-	// LastServed is the time of the last one, nil without any.
-	Served     []int    `json:"served,omitempty"`
+	// LastServed is the time of the last answer that names this task, nil without any.
 	LastServed *float64 `json:"last_served,omitempty"`
 }
 
@@ -137,82 +132,10 @@ type RecordedRequests struct {
 	SlowestMS []int `json:"slowest_ms"`
 }
 
-// between counts the requests of the buckets whose middle is in a time.
-func (r RecordedRequests) between(from, to float64) (answered, lost int) {
+// sum returns how many requests were answered, and how many lost.
+func (r RecordedRequests) sum() (answered, lost int) {
 	for i := range r.Answered {
-		if at := (float64(i) + 0.5) * r.BucketSeconds; at >= from && at <= to {
-			answered, lost = answered+r.Answered[i], lost+r.Lost[i]
-		}
+		answered, lost = answered+r.Answered[i], lost+r.Lost[i]
 	}
 	return answered, lost
-}
-
-// Limits of a run that can be drawn: more than a run takes, and is counted in.
-const (
-	maxSeconds = 1e7
-	maxBuckets = 1e5
-)
-
-// ParseRun reads a timeline.json, which may have been edited. A run that it returns
-// without an error can be drawn.
-func ParseRun(data []byte) (run RecordedRun, err error) {
-	if err = json.Unmarshal(data, &run); err == nil {
-		err = run.check()
-	}
-	if err != nil {
-		return RecordedRun{}, fmt.Errorf("read the timeline: %w", err)
-	}
-	return run, nil
-}
-
-func (r *RecordedRun) check() error {
-	var errs []error
-	if r.Scenario == "" || r.Started.IsZero() {
-		errs = append(errs, errors.New(`it has no scenario or no "started" ("begun" in early versions): it is not a `+
-			`timeline of localecs`))
-	}
-	bad := 0
-	for _, at := range r.times() {
-		if !(at >= 0 && at <= maxSeconds) {
-			bad++
-		}
-	}
-	if bad > 0 {
-		errs = append(errs, fmt.Errorf("%d times in it are not between 0 and %g s", bad, maxSeconds))
-	}
-	return errors.Join(append(errs, r.Requests.check(r.Tasks))...)
-}
-
-func (r *RecordedRun) times() []float64 {
-	times := []float64{r.Seconds}
-	for _, list := range [][]RecordedStep{r.Steps, r.Faults, r.Phases} {
-		for _, s := range list {
-			times = append(times, s.From, s.To, s.To-s.From)
-		}
-	}
-	events := r.Events
-	for _, t := range r.Tasks {
-		events = append(events[:len(events):len(events)], t.Events...)
-		if t.LastServed != nil {
-			times = append(times, *t.LastServed)
-		}
-	}
-	for _, e := range events {
-		times = append(times, e.At)
-	}
-	return times
-}
-
-func (r RecordedRequests) check(tasks []RecordedTask) error {
-	n := len(r.Answered)
-	if n != len(r.Lost) || n != len(r.SlowestMS) || n > maxBuckets {
-		return fmt.Errorf("requests: want as many answered as lost and slowest_ms, and no more than %g", maxBuckets)
-	}
-	for _, t := range tasks {
-		n = max(n, len(t.Served))
-	}
-	if n > maxBuckets || n > 0 && !(r.BucketSeconds >= 0.001 && float64(n)*r.BucketSeconds <= 2*maxSeconds) {
-		return fmt.Errorf("requests: %d buckets of %g s", n, r.BucketSeconds)
-	}
-	return nil
 }

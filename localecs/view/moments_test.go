@@ -35,36 +35,19 @@ func meshedLanes() view.RecordedTask {
 	return t
 }
 
-func TestMomentsAreThoseOfTheTwoDiagrams(t *testing.T) {
+func TestMomentsOfStartAndStop(t *testing.T) {
 	t.Parallel()
 	task := meshedLanes()
-	lanes := view.LanesOf(task, 50)
-	start, _ := view.StartPhase(task, lanes, 50)
-	stop, _ := view.StopPhase(task, lanes, 50)
-	for _, c := range []struct {
-		what      string
-		got, want view.Phase
-	}{
-		{"start", start, view.Phase{From: 0.552, To: 12.648, Zero: 1, Moments: []view.Moment{
-			{"T0", "the first container runs", 1}, {"T1", "mesh-init is done", 2}, {"", "the proxy is healthy", 7},
-			{"T2", "the application starts", 7.1}, {"", "the application is healthy", 12}, {"", "in traffic", 12.2},
-		}, Facts: []view.Fact{
-			{"mesh-init", 0.9}, {"login after T0", 0.3}, {"proxy healthy after its start", 4.9},
-			{"application healthy after its start", 4.9}, {"in traffic after T0", 11.2},
-		}}},
-		{"stop", stop, view.Phase{From: 39.78, To: 45.72, Zero: 40, Moments: []view.Moment{
-			{"T0", "the task is asked to stop", 40}, {"T1", "critical in Consul", 40.1},
-			{"", "the application is gone", 42},
-			{"", "the proxy is gone", 42.2}, {"T2", "the agent is gone", 45}, {"T3", "the task is STOPPED", 45},
-			{"T4", "nothing is left of it in Consul", 45.5},
-		}, Facts: []view.Fact{
-			{"TERM to critical in Consul", 0.1}, {"TERM to its last answer", 1.5}, {"TERM to the application's end", 2},
-			{"TERM to STOPPED", 5}, {"TERM to nothing left", 5.5},
-		}}},
-	} {
-		if d := cmp.Diff(c.want, c.got, about()); d != "" {
-			t.Errorf("%s (-want +got):\n%s", c.what, d)
-		}
+	want := []view.Moment{
+		{"the first container runs", 1, 0}, {"login", 1.3, 0.3}, {"mesh-init is done", 2, 1},
+		{"the proxy is healthy", 7, 6}, {"the application starts", 7.1, 6.1}, {"the application is healthy", 12, 11},
+		{"in traffic", 12.2, 11.2},
+		{"the task is asked to stop", 40, 0}, {"critical in Consul", 40.1, 0.1}, {"its last answer", 41.5, 1.5},
+		{"the application is gone", 42, 2}, {"the proxy is gone", 42.2, 2.2}, {"the agent is gone", 45, 5},
+		{"the task is STOPPED", 45, 5}, {"nothing is left of it in Consul", 45.5, 5.5},
+	}
+	if d := cmp.Diff(want, view.Moments(task, view.LanesOf(task, 50)), about()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
@@ -77,54 +60,17 @@ func TestTaskThatExitsBeforeTheStopRequest(t *testing.T) {
 	t.Parallel()
 	task := view.RecordedTask{Application: "app", Events: []view.RecordedEvent{
 		status(1, "app", "RUNNING", ""), status(5, "app", "STOPPED", "exit code 1"),
+		{At: 5.05, Kind: view.KindInTraffic, Status: "out"},
 		{At: 5.1, Kind: view.KindDesired, Status: "STOPPED"},
 	}}
-	lanes := view.LanesOf(task, 6)
-	stop, stopped := view.StopPhase(task, lanes, 6)
-	if !stopped || stop.From > 5 {
-		t.Errorf("stopped %t: %+v", stopped, stop)
+	want := []view.Moment{
+		{"the first container runs", 1, 0}, {"the application is gone", 5, -0.1}, {"the task is asked to stop", 5.1, 0},
 	}
-	testkit.Equal(t, "Zero", stop.Zero, 5.1)
-	if stop.To < 6 {
-		t.Errorf("stopped %t: %+v", stopped, stop)
-	}
-	if got := view.StopNote(stop, lanes[0]); got != "gone before, exit 1" {
-		t.Errorf("note %q", got)
-	}
-	if start, began := view.StartPhase(task, lanes, 6); !began || start.To > 5.5 {
-		t.Errorf("the start %+v goes on into the stop", start)
-	}
-	if _, began := view.StartPhase(view.RecordedTask{}, nil, 6); began {
-		t.Error("a task without a container has started")
-	}
-	if _, stopped := view.StopPhase(view.RecordedTask{}, nil, 6); stopped {
-		t.Error("a task that was not asked to stop has stopped")
-	}
-}
-
-func TestNotes(t *testing.T) {
-	t.Parallel()
-	task := meshedLanes()
-	task.Events = append(task.Events,
-		view.RecordedEvent{At: 2, Kind: view.KindCheck, Check: "synced", Status: "critical"})
-	lanes := view.LanesOf(task, 50)
-	start, _ := view.StartPhase(task, lanes, 50)
-	stop, _ := view.StopPhase(task, lanes, 50)
-	got := map[string][2]string{}
-	for _, l := range lanes {
-		got[l.Name] = [2]string{view.StartNote(start, l), view.StopNote(stop, l)}
-	}
-	want := map[string][2]string{
-		"consul-client":        {"runs +0.00 s", "gone +5.00 s, exit 0"},
-		"consul-ecs-mesh-init": {"0.90 s, exit 0", "gone before, exit 0"},
-		"sidecar-proxy":        {"healthy +6.00 s", "gone +2.20 s, exit 0"},
-		"api":                  {"healthy +11.0 s", "gone +2.00 s, exit 0"},
-		"synced":               {"not passing", ""},
-		"in traffic":           {"+11.2 s", "out +0.10 s"},
-		"token services":       {"login +0.30 s", "logged out +2.30 s"},
-	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, view.Moments(task, view.LanesOf(task, 6)), about()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got := view.Moments(view.RecordedTask{}, nil); got != nil {
+		t.Errorf("a task that has never run has %v", got)
 	}
 }
 
@@ -148,9 +94,7 @@ func TestContainerRunIsOneLane(t *testing.T) {
 		cmp.Diff([]mark{{40, view.GlyphTerm}, {45, view.GlyphExit}, {20, view.GlyphSick}}, marks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got := view.LifeNote(life); got != "stopped in 5.00 s" {
-		t.Errorf("note %q", got)
-	}
+	testkit.Equal(t, "Note", life.Note, "stopped in 5.00 s")
 }
 
 func TestLaneOutsideTheMeshShowsHealth(t *testing.T) {
