@@ -113,7 +113,7 @@ func (f *clusterFlags) warn(inv *cli.Invocation, command, message string, warnin
 // withoutRoot runs the command again in a user namespace if this process lacks the privileges for
 // containers and a network mode. done reports whether it has, err is its result. The child inherits
 // the file, if there is one. A Docker engine cannot be used from there.
-func withoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit *os.File) (done bool, err error) {
+func withoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit []*os.File) (done bool, err error) {
 	if engine != "" {
 		return false, nil // which checks its own needs
 	}

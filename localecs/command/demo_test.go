@@ -77,6 +77,7 @@ type event struct {
 	Kind string    `json:"kind"`
 	// Container is empty for what is about the task as a whole.
 	Container string `json:"container"`
+	Step      int    `json:"step"`
 	Text      string `json:"text"`
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,6 +25,21 @@ func kid(args []string) int {
 		go endOn(syscall.SIGTERM)
 		fmt.Println(http.ListenAndServe(args[1], http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 		return 1
+	case "named": // answers with a name, and what has begun also after a signal
+		server := &http.Server{Addr: args[1], Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, args[2])
+		})}
+		served := make(chan error)
+		go func() { served <- server.ListenAndServe() }()
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGTERM)
+		select {
+		case err := <-served:
+			fmt.Println(err)
+			return 1
+		case <-signals:
+		}
+		server.Shutdown(context.Background())
 	case "daemon": // leaves a daemon in its own session, which gets no signals
 		daemonize("fork")
 		endOn(syscall.SIGTERM)

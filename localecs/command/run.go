@@ -7,9 +7,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -30,6 +34,9 @@ type runFlags struct {
 	chaos     chaosFlags
 	tasks     definitionFlags
 	check     bool
+	publish   []string
+	// listeners listen at the addresses of the plans, once these are ready.
+	listeners map[netip.AddrPort]*net.TCPListener
 }
 
 const runHelp = `
@@ -99,6 +106,12 @@ func runCommand() cli.Command {
 			f.chaos.add(fs)
 			f.tasks.Add(fs)
 			fs.BoolVar(&f.check, "check", false, "validate and exit")
+			fs.Func("publish", "`[ADDRESS:]PORT:NAME:PORT`: a TCP port of 127.0.0.1 leads to a port of a task, or in turn to "+
+				"the healthy tasks of a service, as 8080:web:80; may be repeated", func(text string) error {
+				f.publish = append(f.publish, text)
+				_, err := file.ParsePublished(text)
+				return err
+			})
 			fs.Func("seed", "replace the scenarios' seed, which selects the requests that faults affect, by `number`", f.takeSeed)
 		},
 		Run: f.run,
@@ -151,9 +164,14 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	} else {
 		jobs, warnings, err = f.jobs(inv.Args)
 	}
-	if proceed, err := f.ready(inv, warnings, err); !proceed {
+	var plans []*scenario.Plan
+	for _, j := range jobs {
+		plans = append(plans, j.plan)
+	}
+	if proceed, err := f.ready(inv, warnings, err, plans...); !proceed {
 		return err
 	}
+	defer f.closeListeners()
 	if err := f.claim(jobs); err != nil { // of seeds there are none
 		return &exit.UsageError{Err: err}
 	}
@@ -186,9 +204,10 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 
 // ready prints warnings, and reports whether there is something to run here: not after an error,
 // with -check, or if a child in a user namespace has run it.
-func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (proceed bool, _ error) {
+func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error, plans ...*scenario.Plan) (proceed bool,
+	_ error) {
 	if err == nil && !f.check {
-		if done, err := withoutRoot(inv, f.network, f.docker, nil); done || err != nil {
+		if done, err := f.listen(inv, plans); done || err != nil {
 			return false, err // the child has printed the warnings
 		}
 	}
@@ -205,6 +224,24 @@ func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (pro
 	return !f.check, nil
 }
 
+// listen listens at the addresses of the plans.
+func (f *runFlags) listen(inv *cli.Invocation, plans []*scenario.Plan) (done bool, err error) {
+	var addresses []netip.AddrPort
+	for _, p := range plans {
+		addresses = append(addresses, p.Addresses()...)
+	}
+	slices.SortFunc(addresses, netip.AddrPort.Compare)
+	addresses = slices.Compact(addresses)
+	listeners, done, err := listenOrDelegate(inv, f.network, f.docker, addresses)
+	f.listeners = map[netip.AddrPort]*net.TCPListener{}
+	for i, l := range listeners {
+		f.listeners[addresses[i]] = l
+	}
+	return done, err
+}
+
+func (f *runFlags) closeListeners() { closeListeners(slices.Collect(maps.Values(f.listeners))) }
+
 // ends returns the signals that end a run.
 func ends() []os.Signal {
 	list := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
@@ -219,7 +256,8 @@ func ends() []os.Signal {
 func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job, out io.Writer, follow func(scenario.Event)) ([]scenario.Outcome, error) {
 	var outcomes []scenario.Outcome
 	for _, j := range jobs {
-		r, err := runPlan(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), Docker: f.docker, StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: serveScenario(j.dir.Name(), inv.Log), Log: inv.Log})
+		r, err := runPlan(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), Docker: f.docker, StopOrder: j.order, Seed: f.seed, Progress: follow,
+			Attend: serveScenario(j.dir.Name(), inv.Log), Listeners: f.listeners, Log: inv.Log})
 		switch {
 		case err != nil && (len(jobs) == 1 || ctx.Err() != nil):
 			return nil, err
@@ -282,6 +320,7 @@ func (f *runFlags) load(path string, values map[string]string) (*file.Scenario, 
 	if err != nil {
 		return nil, nil, nil, hint(path, err)
 	}
+	scene.Publish = append(scene.Publish, f.publish...)
 	plan, warnings, err := scenario.Prepare(scene, values, f.network)
 	if err == nil && f.docker == "" { // the engine may have other images
 		warnings = append(warnings, plan.MissingImages()...)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,7 +20,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
-	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -250,35 +250,21 @@ func (f *serveFlags) prepare() (*file.Scenario, map[string]runtime.Image, error)
 	return setting, images, errors.Join(f.network.CheckSubnet(setting.Subnet), err)
 }
 
-// open listens in the host's network: a process in a user namespace has another one, and inherits the
-// listener from its parent.
+// open listens in the host's network.
 func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool, err error) {
-	if f.simulated {
-		listener, err = net.Listen("tcp", f.listen)
-		return listener, false, err
-	}
-	if host.Inside() {
-		if _, err := withoutRoot(inv, f.network, f.docker, nil); err != nil {
-			return nil, false, err
-		}
-		inherited := host.Inherited()
-		defer inherited.Close()
-		listener, err := net.FileListener(inherited)
-		return listener, false, err
-	}
-	listener, err = net.Listen("tcp", f.listen)
+	address, err := net.ResolveTCPAddr("tcp", f.listen)
 	if err != nil {
 		return nil, false, fmt.Errorf("-listen: %w", err)
 	}
-	pass, err := listener.(*net.TCPListener).File()
-	if err != nil {
-		return nil, false, err
+	if f.simulated {
+		listener, err = net.ListenTCP("tcp", address)
+		return listener, false, err
 	}
-	defer pass.Close()
-	if done, err = withoutRoot(inv, f.network, f.docker, pass); done || err != nil {
-		listener.Close()
+	listeners, done, err := listenOrDelegate(inv, f.network, f.docker, []netip.AddrPort{address.AddrPort()})
+	if done || err != nil {
+		return nil, done, err
 	}
-	return listener, done, err
+	return listeners[0], false, nil
 }
 
 // observer returns a function that writes new versions of tasks to stderr and to the file of

@@ -22,9 +22,10 @@ import (
 // runTasks runs task definitions that have no scenario.
 func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []string) error {
 	plan, warnings, err := f.prepareTasks(paths)
-	if proceed, err := f.ready(inv, warnings, err); !proceed {
+	if proceed, err := f.ready(inv, warnings, err, plan); !proceed {
 		return err
 	}
+	defer f.closeListeners()
 	dir, err := openStateDir(filepath.Join(f.dir, plan.Name()))
 	if err != nil {
 		return &exit.UsageError{Err: err}
@@ -40,7 +41,7 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	}
 	defer giveBack()
 	report, err := runPlan(ctx, plan, scenario.Options{
-		Dir: dir.Name(), Docker: f.docker, StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: serveScenario(dir.Name(), inv.Log),
+		Dir: dir.Name(), Docker: f.docker, StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: serveScenario(dir.Name(), inv.Log), Listeners: f.listeners,
 		Colour: !f.json && isTerminal(inv.Stdout) && inv.Getenv("NO_COLOR") == "", Log: inv.Log,
 	})
 	if err != nil {
@@ -72,6 +73,7 @@ func (f *runFlags) prepareTasks(paths []string) (*scenario.Plan, []string, error
 		return nil, nil, err
 	}
 	s := f.tasks.sources
+	s.Publish = f.publish
 	s.Vars, s.Network, s.EngineImages = values, f.network, f.docker != "" // which then has images without a setting
 	return scenario.PrepareDefinitions(paths, s)
 }

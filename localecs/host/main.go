@@ -17,7 +17,7 @@ const (
 
 const lifeFD = 3
 
-const inheritFD = 4
+const inheritFD = 4 // the first one
 
 // SelfExe is this binary, also after its file was replaced.
 const SelfExe = "/proc/self/exe"
@@ -25,11 +25,15 @@ const SelfExe = "/proc/self/exe"
 // Inside reports whether this process is a child of Run.
 func Inside() bool { return os.Args[0] == argv0Inside }
 
-// Inherited returns the file that Run passed to this child, which fails at its first use if there
-// was none.
-func Inherited() *os.File {
-	unix.CloseOnExec(inheritFD)
-	return os.NewFile(inheritFD, "inherited")
+// Inherited returns the n files that Run passed to this child. They fail at their first use if there
+// were fewer.
+func Inherited(n int) []*os.File {
+	var files []*os.File
+	for fd := inheritFD; fd < inheritFD+n; fd++ {
+		unix.CloseOnExec(fd)
+		files = append(files, os.NewFile(uintptr(fd), "inherited"))
+	}
+	return files
 }
 
 // wait waits until this process has IDs and executes the program once more: a process without a

@@ -42,9 +42,9 @@ type Options struct {
 	Instead string
 	// HostNetwork leaves the child in this process's network.
 	HostNetwork bool
-	// Inherit is a file for the child, such as what listens in this process's
-	// network; nil for none. There Inherited is it.
-	Inherit *os.File
+	// Inherit are files for the child, such as what listens in this process's network. There Inherited
+	// returns them.
+	Inherit []*os.File
 }
 
 // MissingOnHost returns the names of the capabilities that this process lacks. A
@@ -173,10 +173,7 @@ func (o Options) start(m mapping) (*child, error) {
 	c := &child{cmd: exec.Command(SelfExe), life: write, words: 1}
 	c.cmd.Args = append([]string{argv0Inside}, o.Args...)
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
-	c.cmd.ExtraFiles = []*os.File{read} // lifeFD
-	if o.Inherit != nil {
-		c.cmd.ExtraFiles = append(c.cmd.ExtraFiles, o.Inherit) // inheritFD
-	}
+	c.cmd.ExtraFiles = append([]*os.File{read}, o.Inherit...) // lifeFD, inheritFD and those after it
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET,
 		// Ctrl-C is for this process, which passes it on.

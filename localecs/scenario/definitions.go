@@ -28,6 +28,8 @@ type Sources struct {
 	Secrets map[string]string
 	// EnvironmentFiles are absolute paths by ARN.
 	EnvironmentFiles map[string]string
+	// Publish has ports of this machine, beside those of Setting.
+	Publish []string
 	// Setting is a scenario file, or its directory, of which everything is used but
 	// tasks, steps, faults, checks and the Consul server. Empty is SettingName beside
 	// the definitions, if it exists.
@@ -111,9 +113,12 @@ func PrepareDefinitions(paths []string, s Sources) (plan *Plan, warnings []strin
 	warnings = append(warnings, more...)
 	d.plan.file.Secrets = merged(d.plan.file.Secrets, s.Secrets)
 	d.plan.file.EnvironmentFiles = merged(d.plan.file.EnvironmentFiles, s.EnvironmentFiles)
-	var fileErr error
+	d.plan.file.Publish = append(d.plan.file.Publish, s.Publish...)
+	var fileErr, publishErr error
 	d.plan.environmentFiles, fileErr = d.plan.file.EnvironmentFileTexts()
-	if err := errors.Join(s.Network.CheckSubnet(d.plan.file.Subnet), err, fileErr, d.missing()); err != nil {
+	d.plan.published, publishErr = d.plan.file.PublishedPorts()
+	err = errors.Join(s.Network.CheckSubnet(d.plan.file.Subnet), err, fileErr, publishErr, d.missing())
+	if err != nil {
 		return nil, warnings, err
 	}
 	return d.plan, warnings, nil

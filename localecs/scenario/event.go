@@ -30,6 +30,8 @@ const (
 	KindOutput view.Kind = "output"
 	// KindService is the desired and the current state of an ECS service.
 	KindService view.Kind = "service"
+	// KindPublished is a port of this machine, Address, that leads to a task or service.
+	KindPublished view.Kind = "published"
 	// KindRemains lists what Consul still holds of a stopped task after a while.
 	KindRemains view.Kind = "remains"
 	// KindLeft names what of a stopped task stays in Consul, as its step expects.

@@ -22,6 +22,8 @@ type Plan struct {
 	// alone has the tasks of a run without a Consul server, in the order of their
 	// start: they run until all have ended. It is nil for a scenario.
 	alone []string
+	// published are the ports of this machine that lead to tasks.
+	published []file.Published
 }
 
 // Prepare reads every task definition and other file, and finds every program.
@@ -33,11 +35,12 @@ func Prepare(f *file.Scenario, vars map[string]string, mode network.Mode) (plan 
 	faultErr := errors.Join(f.FaultProblems(defs.Containers(), mode == network.Host)...)
 	images, imageErr := f.HostImages(vars)
 	files, fileErr := f.EnvironmentFileTexts()
-	if err := errors.Join(mode.CheckSubnet(f.Subnet), taskErr, faultErr, imageErr, fileErr); err != nil {
+	published, publishErr := f.PublishedPorts()
+	if err := errors.Join(mode.CheckSubnet(f.Subnet), taskErr, faultErr, imageErr, fileErr, publishErr); err != nil {
 		return nil, warnings, err
 	}
-	return &Plan{file: f, network: mode, defs: defs, images: images, roles: f.IdentityRoles(), environmentFiles: files},
-		warnings, nil
+	return &Plan{file: f, network: mode, defs: defs, images: images, roles: f.IdentityRoles(), environmentFiles: files,
+		published: published}, warnings, nil
 }
 
 // MissingImages returns warnings about images that the scenario does not have.

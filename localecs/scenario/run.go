@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -30,6 +32,8 @@ type Options struct {
 	StopOrder string
 	// Seed replaces the scenario's; nil leaves it.
 	Seed *uint64
+	// Listeners listen at the plan's Addresses.
+	Listeners map[netip.AddrPort]*net.TCPListener
 	// Record records the run for its timeline; nil for a run without one.
 	Record *Recording
 	// observer, if any, judges the run in place of the scenario's checks.
@@ -90,6 +94,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *Report, err error) {
 		waiting = r.waiting
 	}
 	watching.Go(func() { r.progress.breakSilences(ctx, waiting) })
+	r.publish(ctx, o.Listeners, &watching, o.Log)
 	if p.alone != nil {
 		err = r.runAlone(ctx, steps, p.alone, o.Stop)
 	} else {

@@ -58,6 +58,8 @@ type Scenario struct {
 	// divided by TimeScale. The default is 40s, as on ECS; 0s means at once.
 	HealthyAfter time.Duration `yaml:"healthyAfter"`
 	Consul       Consul        `yaml:"consul"`
+	// Publish has ports of this machine that lead to tasks and services, as "8080:web:80".
+	Publish []string `yaml:"publish"`
 	// API is how the ECS API is that tasks call.
 	API API `yaml:"api"`
 	// Tasks are by the name that the steps use.

@@ -1,0 +1,136 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// fetched is an answer from outside of the run.
+type fetched struct {
+	at   time.Time
+	text string
+	err  error
+}
+
+// From outside a service is reached by one port while its tasks are replaced.
+func TestPublishedServiceIsReachedDuringADeployment(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		testkit.Missing(t, "network namespaces need root")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	definition := func(name string) string {
+		return `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+			"containerDefinitions": [{"name": "app", "image": "kid", "command": ["named", ":80", "` + name + `"]}]}`
+	}
+	dir := given{"web.json": definition("old"), "web-2.json": definition("new"), "scenario.yaml": `name: published
+healthyAfter: 1s
+images:
+  kid: {programs: {/bin/kid: "${kid}"}, entrypoint: [kid], env: [GORACE=atexit_sleep_ms=0]}
+  consul: {programs: {/bin/consul: "${kid}"}}
+consul: {image: consul}
+services: {web: {definition: web.json, count: 2}}
+publish: ["` + address + `:web:80"]
+steps:
+- start: [web]
+- await: {service: web, steady: true, within: 60s}
+- deploy: {service: web, definition: web-2.json}
+- await: {service: web, steady: true, within: 60s}
+- stop: [web]
+`}.write(t)
+	ctx, end := context.WithCancel(t.Context())
+	var answers []fetched
+	var fetching sync.WaitGroup
+	fetching.Go(func() { answers = fetchUntil(ctx, "http://"+address) })
+	code, report, events := runReport(t, []string{"-var", "kid=" + self}, dir)
+	end()
+	fetching.Wait()
+	if code != 0 {
+		t.Fatalf("exit %d: %q", code, report.Failures)
+	}
+	var begin, stop time.Time
+	for _, e := range events {
+		switch {
+		case e.Kind == "step_end" && e.Step == 2:
+			begin = e.Time
+		case e.Kind == "step_begin" && e.Step == 5:
+			stop = e.Time
+		}
+	}
+	counts := map[string]int{}
+	for _, a := range answers {
+		if a.at.Before(begin) || a.at.After(stop.Add(-time.Second)) {
+			continue
+		}
+		if a.err != nil {
+			t.Errorf("%v after the deployment began: %v", a.at.Sub(begin), a.err)
+		}
+		counts[a.text]++
+	}
+	if counts["old"] == 0 || counts["new"] == 0 {
+		t.Errorf("answers: got %v, want some of the old tasks and some of the new ones", counts)
+	}
+}
+
+// fetchUntil gets a URL again and again, each time with a new connection.
+func fetchUntil(ctx context.Context, url string) (all []fetched) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 15 * time.Second}
+	for ctx.Err() == nil {
+		got := fetched{at: time.Now()}
+		res, err := client.Get(url)
+		if got.err = err; err == nil {
+			var body []byte
+			body, got.err = io.ReadAll(res.Body)
+			res.Body.Close()
+			got.text = string(body)
+		}
+		all = append(all, got)
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return all
+}
+
+// A port that is taken is named before anything starts.
+func TestPublishedPortIsTaken(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := given{"web.json": `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"],
+		"cpu": "256", "memory": "512", "containerDefinitions": [{"name": "app", "image": "x", "command": ["true"]}]}`}.write(t)
+	state := filepath.Join(dir, "state")
+	got := call(t, "run", "-dir", state, "-image", "x=host", "-publish", fmt.Sprintf("%s:web:80", l.Addr()),
+		filepath.Join(dir, "web.json"))
+	testkit.Equal(t, "exit status", got.code, 3)
+	if want := fmt.Sprintf("listen at %s: bind: address already in use", l.Addr()); !strings.Contains(got.stderr, want) {
+		t.Errorf("stderr: got %q, want %q in it", got.stderr, want)
+	}
+	if _, err := os.Stat(state); err == nil {
+		t.Error("the run has made its directory")
+	}
+}
