@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +16,14 @@ import (
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
+
+func TestAttacks(t *testing.T) {
+	t.Parallel()
+	inEach(t, []scenario{racesOfRedemptionGiveOneTokenAtMost, strangersCannotReadTheStateOfARequest,
+		floodOfStrangersHoldsBackNoTask, presentedTokenIsOneAlarm})
+	inEach(t, []scenario{forgedRequestsDoNotLockATaskOut, forgedRequestReplacesNone}, proxied, unnamed)
+	inEach(t, []scenario{textsOfStrangersAreCutInTheLogs}, unsealed)
+}
 
 // lines returns the lines of the audit log. A text that is not JSON on one line fails the test.
 func (w *fixture) lines() (all []line) {
@@ -31,32 +38,27 @@ func (w *fixture) lines() (all []line) {
 	return all
 }
 
-// Six redemptions of one handle at once, one of them from elsewhere, give one token at most,
-// which is revoked, and an alarm.
-func TestRacesOfRedemptionGiveOneTokenAtMost(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		races := testkit.Share(300)
-		for n := range races {
-			c := w.task(1)
-			c.arn = taskARN(1000 + n)
-			w.ecs.change(c.arn, func(t *types.Task) { *t = *runningTask(c.arn, c.ip) })
-			w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusServiceUnavailable })
-			id := accepted(t, c.ask())
-			advance(time.Second)
-			redeemed := race(c, id)
-			if redeemed > 1 {
-				t.Errorf("race %d: %d tokens", n, redeemed)
-			}
-			advance(time.Second)
-			if alive := w.backend.alive(c.arn); len(alive) != 0 {
-				t.Errorf("race %d: tokens %v", n, alive)
-			}
+// racesOfRedemptionGiveOneTokenAtMost: six redemptions of one handle at once, one of them from
+// elsewhere, give one token at most, which is revoked, and an alarm.
+func racesOfRedemptionGiveOneTokenAtMost(t *testing.T, w *fixture) {
+	races := testkit.Share(300)
+	for n := range races {
+		c := w.task(1)
+		c.arn = taskARN(1000 + n)
+		w.ecs.change(c.arn, func(t *types.Task) { *t = *runningTask(c.arn, c.ip) })
+		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusServiceUnavailable })
+		id := accepted(t, c.ask())
+		advance(time.Second)
+		redeemed := race(c, id)
+		if redeemed > 1 {
+			t.Errorf("race %d: %d tokens", n, redeemed)
 		}
-		if got := len(w.alarms()); got != races {
-			t.Errorf("%d alarms after %d races", got, races)
-		}
-	})
+		advance(time.Second)
+		c.wantLive()
+	}
+	if got := len(w.alarms()); got != races {
+		t.Errorf("%d alarms after %d races", got, races)
+	}
 }
 
 // race redeems a handle six times at once, and returns how many tokens were given.
@@ -94,50 +96,43 @@ func forged(t *testing.T, arn string, port int) []byte {
 	return body
 }
 
-// Behind a proxy that names no addresses, forged requests with a port at which no process
-// listens hold a task up for no longer than one of its own requests takes.
-func TestForgedRequestsDoNotLockATaskOut(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		attacks := testkit.Share(120)
-		for range attacks {
-			w.call(http.MethodPost, "/v1/token", "10.99.0.1", forged(t, c.arn, 9999))
-			advance(5 * time.Second)
-		}
+// forgedRequestsDoNotLockATaskOut: behind a proxy that names no addresses, forged requests with a port
+// at which no process listens hold a task up for no longer than one of its own requests takes.
+func forgedRequestsDoNotLockATaskOut(t *testing.T, w *fixture) {
+	c := w.task(1)
+	attacks := testkit.Share(120)
+	for range attacks {
 		w.call(http.MethodPost, "/v1/token", "10.99.0.1", forged(t, c.arn, 9999))
-		advance(time.Second)
-		id := accepted(t, c.ask())
-		advance(time.Second)
-		if s := w.state(id); s.State != "active" || c.held() == "" {
-			t.Errorf("after %d forged requests: %+v", attacks, s)
-		}
-	}, proxied, unnamed)
+		advance(5 * time.Second)
+	}
+	w.call(http.MethodPost, "/v1/token", "10.99.0.1", forged(t, c.arn, 9999))
+	advance(time.Second)
+	id := accepted(t, c.ask())
+	advance(time.Second)
+	if s := w.state(id); s.State != "active" || c.held() == "" {
+		t.Errorf("after %d forged requests: %+v", attacks, s)
+	}
 }
 
-// A request whose address is not known takes the place of none that comes from the task.
-func TestForgedRequestReplacesNone(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		w.listen("10.0.1.1:8080", nil)
-		id := accepted(t, c.ask())
-		advance(time.Second)
-		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", forged(t, c.arn, 8080)),
-			http.StatusTooManyRequests, "in_progress")
-		w.listen("10.0.1.1:8080", c.pushed)
-		advance(10 * time.Second)
-		if s := w.state(id); s.State != "active" {
-			t.Errorf("%+v", s)
-		}
-	}, proxied, unnamed)
+// forgedRequestReplacesNone: a request whose address is not known takes the place of none that comes
+// from the task.
+func forgedRequestReplacesNone(t *testing.T, w *fixture) {
+	c := w.task(1)
+	w.listen("10.0.1.1:8080", nil)
+	id := accepted(t, c.ask())
+	advance(time.Second)
+	wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", forged(t, c.arn, 8080)),
+		http.StatusTooManyRequests, "in_progress")
+	w.listen("10.0.1.1:8080", c.pushed)
+	advance(10 * time.Second)
+	w.wantState(id, "active")
 }
 
 // A stranger learns nothing of a task, AWS or the broker from refusals; the audit log has all.
 func TestStrangersLearnNothingFromRefusals(t *testing.T) {
 	t.Parallel()
-	awsText := fmt.Errorf("AccessDeniedException: User: arn:aws:sts::123456789012:assumed-role/broker-role/s-1 is not " +
-		"authorized")
+	awsText := fmt.Errorf("AccessDeniedException: User: arn:aws:sts::123456789012:assumed-role/broker-role/s-1 " +
+		"is not authorized")
 	for name, tt := range map[string]struct {
 		change func(*fixture, *types.Task)
 		want   string // status and code for strangers
@@ -195,13 +190,10 @@ func TestStrangersLearnNothingFromRefusals(t *testing.T) {
 	}
 }
 
-// The state of a request is for its task.
-func TestStrangersCannotReadTheStateOfARequest(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		id := accepted(t, w.task(1).ask())
-		wantRefused(t, w.call(http.MethodGet, "/v1/token/"+id, elsewhere, nil), http.StatusNotFound, "unknown_request")
-	})
+// strangersCannotReadTheStateOfARequest: the state of a request is for its task.
+func strangersCannotReadTheStateOfARequest(t *testing.T, w *fixture) {
+	id := accepted(t, w.task(1).ask())
+	wantRefused(t, w.call(http.MethodGet, "/v1/token/"+id, elsewhere, nil), http.StatusNotFound, "unknown_request")
 }
 
 // evil are texts that could forge a line or command a terminal.
@@ -212,44 +204,42 @@ var evil = []string{
 	taskARN(1) + strings.Repeat("0", 9<<10),
 }
 
-// No text of a stranger forges a line, or is longer than a bound in the logs.
-func TestTextsOfStrangersAreCutInTheLogs(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		w.task(1)
-		from := func(i int) string { return fmt.Sprintf("10.0.7.%d", i) }
-		for i, text := range evil {
-			arn := strings.Replace(string(forged(t, "ARN", 8080)), `"ARN"`, quoted(t, text), 1)
-			cluster := strings.Replace(string(forged(t, taskARN(1), 8080)), quoted(t, clusterARN), quoted(t, text), 1)
-			w.call(http.MethodPost, "/v1/token", from(i), []byte(arn))
-			w.call(http.MethodPost, "/v1/token", from(i), []byte(cluster))
-			w.call(http.MethodGet, "/v1/token/"+escaped(text), from(i), nil)
-			w.call(http.MethodGet, "/token?namespace="+escaped(text)+"&name="+escaped(text), from(i), nil)
-			w.call(http.MethodPost, "/v1/unwrap", from(i),
-				[]byte(`{"handle":`+quoted(t, text)+`,"request_id":`+quoted(t, text)+`}`))
-			w.call(http.MethodPost, "/v1/revoke", from(i), nil, "Authorization", "Bearer "+strings.ToValidUTF8(text,
-				""))
+// textsOfStrangersAreCutInTheLogs: no text of a stranger forges a line, or is longer than a bound in
+// the logs.
+func textsOfStrangersAreCutInTheLogs(t *testing.T, w *fixture) {
+	w.task(1)
+	from := func(i int) string { return fmt.Sprintf("10.0.7.%d", i) }
+	for i, text := range evil {
+		arn := strings.Replace(string(forged(t, "ARN", 8080)), `"ARN"`, quoted(t, text), 1)
+		cluster := strings.Replace(string(forged(t, taskARN(1), 8080)), quoted(t, clusterARN), quoted(t, text), 1)
+		w.call(http.MethodPost, "/v1/token", from(i), []byte(arn))
+		w.call(http.MethodPost, "/v1/token", from(i), []byte(cluster))
+		w.call(http.MethodGet, "/v1/token/"+escaped(text), from(i), nil)
+		w.call(http.MethodGet, "/token?namespace="+escaped(text)+"&name="+escaped(text), from(i), nil)
+		w.call(http.MethodPost, "/v1/unwrap", from(i),
+			[]byte(`{"handle":`+quoted(t, text)+`,"request_id":`+quoted(t, text)+`}`))
+		w.call(http.MethodPost, "/v1/revoke", from(i), nil, "Authorization", "Bearer "+strings.ToValidUTF8(text,
+			""))
+	}
+	lines := w.lines()
+	if len(lines) < 2*len(evil) {
+		t.Errorf("%d lines of the audit log, want two for each text", len(lines))
+	}
+	for text := range strings.Lines(w.audit.String()) {
+		if len(text) > 1<<10 {
+			t.Errorf("an audit line of %d bytes: %.200s", len(text), text)
 		}
-		lines := w.lines()
-		if len(lines) < 2*len(evil) {
-			t.Errorf("%d lines of the audit log, want two for each text", len(lines))
+	}
+	for _, l := range lines {
+		if l.Decision != "rejected" || l.Alarm {
+			t.Errorf("a line of a stranger: %+v", l)
 		}
-		for text := range strings.Lines(w.audit.String()) {
-			if len(text) > 1<<10 {
-				t.Errorf("an audit line of %d bytes: %.200s", len(text), text)
-			}
+	}
+	for text := range strings.Lines(w.log.String()) {
+		if len(text) > 1<<10 || strings.ContainsAny(text, "\x1b\r\x00\a") {
+			t.Errorf("a log line of %d bytes: %.200q", len(text), text)
 		}
-		for _, l := range lines {
-			if l.Decision != "rejected" || l.Alarm {
-				t.Errorf("a line of a stranger: %+v", l)
-			}
-		}
-		for text := range strings.Lines(w.log.String()) {
-			if len(text) > 1<<10 || strings.ContainsAny(text, "\x1b\r\x00\a") {
-				t.Errorf("a log line of %d bytes: %.200q", len(text), text)
-			}
-		}
-	}, unsealed)
+	}
 }
 
 func quoted(t *testing.T, text string) string {
@@ -292,37 +282,35 @@ func (w *fixture) flood(t *testing.T, seconds int) (sent int) {
 	return sent
 }
 
-// During a flood a task has its token within seconds, and the logs grow by a bound.
-func TestFloodOfStrangersHoldsBackNoTask(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		seconds := testkit.Share(12)
-		go func() {
-			<-time.After(time.Second)
-			c := w.task(1)
-			accepted(t, c.ask())
-			advance(3 * time.Second)
-			if c.held() == "" {
-				t.Error("no token after 3 s of a flood")
-			}
-		}()
-		sent := w.flood(t, seconds)
-		advance(5 * time.Second)
-		lines := w.lines()
-		if most := strangerBurst + strangerRate*(seconds+5) + 10; len(lines) > most {
-			t.Errorf("%d audit lines after %d requests of strangers, want %d at most", len(lines), sent, most)
+// floodOfStrangersHoldsBackNoTask: during a flood a task has its token within seconds, and the logs
+// grow by a bound.
+func floodOfStrangersHoldsBackNoTask(t *testing.T, w *fixture) {
+	seconds := testkit.Share(12)
+	go func() {
+		<-time.After(time.Second)
+		c := w.task(1)
+		accepted(t, c.ask())
+		advance(3 * time.Second)
+		if c.held() == "" {
+			t.Error("no token after 3 s of a flood")
 		}
-		if size := len(w.audit.String()) + len(w.log.String()); size > 200<<10 {
-			t.Errorf("%d bytes of logs after %d requests of strangers", size, sent)
-		}
-		wantRefused(t, w.call(http.MethodPost, "/v1/token", elsewhere, forged(t, taskARN(4999), 8080)),
-			http.StatusNotFound, "unknown_task")
-		last := w.lines()
-		if last[len(last)-1].Omitted == 0 {
-			t.Errorf("no line states how many have none: %+v", last[len(last)-1])
-		}
-		t.Logf("%d requests, %d lines", sent, len(lines))
-	})
+	}()
+	sent := w.flood(t, seconds)
+	advance(5 * time.Second)
+	lines := w.lines()
+	if most := strangerBurst + strangerRate*(seconds+5) + 10; len(lines) > most {
+		t.Errorf("%d audit lines after %d requests of strangers, want %d at most", len(lines), sent, most)
+	}
+	if size := len(w.audit.String()) + len(w.log.String()); size > 200<<10 {
+		t.Errorf("%d bytes of logs after %d requests of strangers", size, sent)
+	}
+	wantRefused(t, w.call(http.MethodPost, "/v1/token", elsewhere, forged(t, taskARN(4999), 8080)),
+		http.StatusNotFound, "unknown_task")
+	last := w.lines()
+	if last[len(last)-1].Omitted == 0 {
+		t.Errorf("no line states how many have none: %+v", last[len(last)-1])
+	}
+	t.Logf("%d requests, %d lines", sent, len(lines))
 }
 
 // One task cannot fill the logs with requests that are refused.
@@ -362,22 +350,17 @@ func TestAddressesOfOneHostShareALimit(t *testing.T) {
 	})
 }
 
-// A thief that presents a token again and again is one alarm.
-func TestPresentedTokenIsOneAlarm(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		accepted(t, c.ask())
+// presentedTokenIsOneAlarm: a thief that presents a token again and again is one alarm.
+func presentedTokenIsOneAlarm(t *testing.T, w *fixture) {
+	c := w.task(1)
+	accepted(t, c.ask())
+	advance(time.Second)
+	for range 20 {
+		wantRefused(t, c.giveBack(elsewhere, c.held()), http.StatusUnauthorized, "address")
 		advance(time.Second)
-		for range 20 {
-			wantRefused(t, c.giveBack(elsewhere, c.held()), http.StatusUnauthorized, "address")
-			advance(time.Second)
-		}
-		if alarms := w.alarms(); len(alarms) != 1 {
-			t.Errorf("%d alarms", len(alarms))
-		}
-		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) {
-			t.Errorf("tokens %v", alive)
-		}
-	})
+	}
+	if alarms := w.alarms(); len(alarms) != 1 {
+		t.Errorf("%d alarms", len(alarms))
+	}
+	c.wantLive(c.held())
 }

@@ -77,8 +77,9 @@ func (s *schedule) serving(host string) *brokerProcess {
 // is dead.
 func (p *brokerProcess) step() error {
 	c, steps := p.s.chance, 400/(len(p.s.brokers)*len(p.s.brokers))
-	if !p.dead.Load() && c.open() && c.n(steps) == 0 {
-		if len(p.s.brokers) == 1 || c.n(2) == 0 || !p.s.lock.handOver(p, nil) {
+	if !p.dead.Load() && c.oneIn(steps) {
+		dies := len(p.s.brokers) == 1 || c.n(2) == 0
+		if dies || !p.s.lock.handOver(p, nil) {
 			p.dead.Store(true)
 			go p.kill()
 		}

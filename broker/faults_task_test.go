@@ -47,7 +47,7 @@ type receiverProcess struct {
 // step may kill the process.
 func (r *receiverProcess) step() error {
 	c := r.task.s.chance
-	if !r.dead.Load() && c.open() && c.n(300) == 0 {
+	if !r.dead.Load() && c.oneIn(300) {
 		go r.task.crash(r)
 		r.dead.Store(true)
 	}
@@ -86,7 +86,11 @@ func (f *faultyTask) start() {
 			},
 			Log: log,
 		})
-		if err != nil && ctx.Err() == nil && !r.dead.Load() && !f.exhausted(err) {
+		stopped := ctx.Err() != nil || r.dead.Load()
+		if err == nil || stopped {
+			return
+		}
+		if !f.exhausted(err) {
 			f.s.errorf("the receiver of %s ended: %v", f.arn, err)
 		}
 	}()
@@ -230,7 +234,7 @@ func (s *schedule) liveTokens(f *faultyTask) int {
 	defer s.backend.mu.Unlock()
 	n := 0
 	for accessor, m := range s.backend.tokens {
-		if m.task == f.arn && m.lives() && !s.orphans[accessor] {
+		if live := m.task == f.arn && m.lives(); live && !s.orphans[accessor] {
 			n++
 		}
 	}
@@ -268,7 +272,7 @@ func (s *schedule) again(push recorded) {
 		return
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err == nil && answer.StatusCode == http.StatusOK && time.Since(push.at) > handleTTL {
+	if accepted := err == nil && answer.StatusCode == http.StatusOK; accepted && time.Since(push.at) > handleTTL {
 		s.errorf("a push of %s was accepted again", push.at)
 	}
 }

@@ -224,7 +224,7 @@ func (s *schedule) application(f *faultyTask, end time.Time) {
 				s.history(f.arn))
 			return
 		}
-		if err != nil && (token != "" || !errors.Is(err, fs.ErrNotExist)) {
+		if first := token == "" && errors.Is(err, fs.ErrNotExist); err != nil && !first {
 			s.errorf("%v after %q\n%s\n%s", err, token, f.log, s.history(f.arn))
 			return
 		}
@@ -348,7 +348,8 @@ func (s *schedule) checkSecrets(f *faultyTask) {
 	}
 	token, _ := os.ReadFile(f.file)
 	for _, made := range s.backend.made {
-		if strings.Contains(texts, made.secret) || string(token) == made.secret && made.task != f.arn {
+		stolen := string(token) == made.secret && made.task != f.arn
+		if stolen || strings.Contains(texts, made.secret) {
 			s.errorf("%s: secret %s is in a log or a file", f.arn, made.secret)
 		}
 	}

@@ -45,6 +45,9 @@ func (c *chance) open() bool {
 	return !now.Before(c.start) && now.Before(c.end) && now.Sub(c.start)%(2*faultWindow) < faultWindow
 }
 
+// oneIn reports true in one of n cases while faults happen.
+func (c *chance) oneIn(n int) bool { return c.open() && c.n(n) == 0 }
+
 func (c *chance) n(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +206,7 @@ func (p *brokerProcess) Revoke(ctx context.Context, accessor string) error {
 	p.mu.Lock()
 	known := p.known[accessor]
 	p.mu.Unlock()
-	if p.s.login && !known && p.s.exists(accessor) {
+	if unknown := p.s.login && !known; unknown && p.s.exists(accessor) {
 		p.s.orphan(accessor)
 		return &backend.Error{Op: "revoke", Err: consulutil.WithClass(backend.ErrPrivilege, retry.Permanent)}
 	}
@@ -340,7 +343,7 @@ func (r *receiverProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 	case <-req.Context().Done():
 		return nil, req.Context().Err()
 	}
-	if p.step() != nil || r.step() != nil || s.chance.of(10) {
+	if died := p.step() != nil || r.step() != nil; died || s.chance.of(10) {
 		return nil, syscall.ECONNRESET
 	}
 	return p.skewed(req, recorder)

@@ -31,8 +31,12 @@ func fuzzed(t *testing.T, send func(c *client) *httptest.ResponseRecorder) {
 		case answer.Code < 400 || answer.Code >= 500:
 			t.Errorf("answer %d %s", answer.Code, answer.Body)
 		default:
-			if e, err := receiver.DecodeRefusal(answer.Body.Bytes()); err != nil || e.Code == "" || e.RequestID == "" {
+			e, err := receiver.DecodeRefusal(answer.Body.Bytes())
+			if err != nil {
 				t.Errorf("answer %d %s: %v", answer.Code, answer.Body, err)
+			}
+			if e.Code == "" || e.RequestID == "" {
+				t.Errorf("answer %d %s has no code or no request_id", answer.Code, answer.Body)
 			}
 		}
 		if made := len(w.backend.issued); made != 0 && answer.Code != http.StatusAccepted {
@@ -124,9 +128,10 @@ func FuzzOriginalRequest(f *testing.F) {
 // FuzzRecord starts a broker with any record: it reads it, looks at its tokens and keeps
 // or ends them.
 func FuzzRecord(f *testing.F) {
-	f.Add([]byte(`{"task_arn":"` + taskARN(1) + `","cluster":"` + clusterARN +
-		`","tokens":[{"request_id":"r","accessor":"a","status":"live","address":"10.0.1.1","port":8080,"expires":"2100-01-01T00:00:00Z"}]}`))
-	f.Add([]byte(`{"task_arn":"x","tokens":[{"status":"replaced"},{"status":"pending"},{"status":"?","renewable":true}]}`))
+	f.Add([]byte(`{"task_arn":"` + taskARN(1) + `","cluster":"` + clusterARN + `","tokens":[{"request_id":"r",
+		"accessor":"a","status":"live","address":"10.0.1.1","port":8080,"expires":"2100-01-01T00:00:00Z"}]}`))
+	f.Add([]byte(`{"task_arn":"x","tokens":[{"status":"replaced"},{"status":"pending"},
+		{"status":"?","renewable":true}]}`))
 	f.Add([]byte(`{"tokens":[{},{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var r Record
@@ -163,12 +168,18 @@ func FuzzAnnotations(f *testing.F) {
 				if err != nil {
 					continue
 				}
-				if s.ttl < MinTTL || s.ttl > MaxTTL || len(s.policies) == 0 {
-					t.Errorf("%+v", s)
+				if s.ttl < MinTTL || s.ttl > MaxTTL {
+					t.Errorf("TTL %s, want %s to %s", s.ttl, MinTTL, MaxTTL)
+				}
+				if len(s.policies) == 0 {
+					t.Error("no policies")
 				}
 				for _, p := range s.policies {
-					if forbidden(p) || !matches(r.Policies, p) || strings.ContainsAny(p, ", \t") {
-						t.Errorf("policy %q", p)
+					if forbidden(p) || !matches(r.Policies, p) {
+						t.Errorf("policy %q is not permitted", p)
+					}
+					if strings.ContainsAny(p, ", \t") {
+						t.Errorf("policy %q is several", p)
 					}
 				}
 			}

@@ -3,7 +3,6 @@ package broker
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -54,78 +53,34 @@ func TestHangingTasksHoldBackNoOther(t *testing.T) {
 	})
 }
 
-// A task that is slow at first gets its token by the next push.
-func TestSlowTaskGetsItsTokenByALaterPush(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		w.listen("10.0.1.1:8080", func(r *http.Request) int {
-			<-time.After(promptLimit + time.Second)
-			return c.pushed(r)
-		})
-		id := accepted(t, c.ask())
-		advance(10 * time.Second)
-		if s := w.state(id); s.State != "active" || c.held() == "" {
-			t.Errorf("%+v", s)
-		}
-	})
+// oneRequestOfATaskAtATime: a task whose handle is being exchanged gets that token.
+func oneRequestOfATaskAtATime(t *testing.T, w *fixture) {
+	c := w.task(1)
+	w.backend.delay = 5 * time.Second
+	id := accepted(t, c.ask())
+	advance(time.Second)
+	key, nonce := c.key, c.nonce
+	r := c.ask()
+	wantRefused(t, r, http.StatusTooManyRequests, "in_progress")
+	if got := r.Header().Get("Retry-After"); got != "2" {
+		t.Errorf("Retry-After %q", got)
+	}
+	c.key, c.nonce = key, nonce
+	advance(10 * time.Second)
+	w.wantState(id, "active")
 }
 
-// A task that redeems its handle has the time that this takes.
-func TestPushOfARedemptionIsNotGivenUp(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		w.backend.delay = 3 * promptLimit
-		id := accepted(t, c.ask())
-		advance(4 * promptLimit)
-		if s := w.state(id); s.State != "active" || s.Attempts != 1 {
-			t.Errorf("%+v", s)
-		}
-	})
-}
-
-// A task whose handle is being exchanged gets that token.
-func TestOneRequestOfATaskAtATime(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		w.backend.delay = 5 * time.Second
-		id := accepted(t, c.ask())
-		advance(time.Second)
-		key, nonce := c.key, c.nonce
-		r := c.ask()
-		wantRefused(t, r, http.StatusTooManyRequests, "in_progress")
-		if got := r.Header().Get("Retry-After"); got != "2" {
-			t.Errorf("Retry-After %q", got)
-		}
-		c.key, c.nonce = key, nonce
-		advance(10 * time.Second)
-		if s := w.state(id); s.State != "active" {
-			t.Errorf("%+v", s)
-		}
-	})
-}
-
-// A task that has not answered the push of its request has lost its key: it was restarted.
-func TestRequestOfTheTaskReplacesOneThatWasNotAnswered(t *testing.T) {
-	t.Parallel()
-	inBoth(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		w.listen("10.0.1.1:8080", nil)
-		first := accepted(t, c.ask())
-		advance(5 * time.Second)
-		w.listen("10.0.1.1:8080", c.pushed)
-		second := accepted(t, c.ask())
-		advance(time.Second)
-		if s := w.state(first); s.State != "revoked" {
-			t.Errorf("first request: %+v", s)
-		}
-		if s := w.state(second); s.State != "active" {
-			t.Errorf("second request: %+v", s)
-		}
-		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) {
-			t.Errorf("%v live, the task has %q", alive, c.held())
-		}
-	})
+// requestOfTheTaskReplacesOneThatWasNotAnswered: a task that has not answered the push of its request
+// has lost its key: it was restarted.
+func requestOfTheTaskReplacesOneThatWasNotAnswered(t *testing.T, w *fixture) {
+	c := w.task(1)
+	w.listen("10.0.1.1:8080", nil)
+	first := accepted(t, c.ask())
+	advance(5 * time.Second)
+	w.listen("10.0.1.1:8080", c.pushed)
+	second := accepted(t, c.ask())
+	advance(time.Second)
+	w.wantState(first, "revoked")
+	w.wantState(second, "active")
+	c.wantLive(c.held())
 }

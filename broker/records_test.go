@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,13 +70,13 @@ func TestLostAnswerOfAWriteDoesNotEndTheTerm(t *testing.T) {
 					if w.broker.leadership.Load() != lead {
 						t.Error("the leadership ended")
 					}
-					if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) {
-						t.Errorf("%v live, the task has %s", alive, c.held())
+					c.wantLive(c.held())
+					r, err := store.MemoryStore.Read(t.Context(), c.arn)
+					if err != nil {
+						t.Fatal(err)
 					}
-					if r, err := store.MemoryStore.Read(t.Context(), c.arn); err != nil ||
-						!slices.Equal(r.Tokens, lead.table.tasks[c.arn].record.Tokens) || len(r.Tokens) != 1 {
-						t.Errorf("stored %+v, in memory %+v", r, lead.table.tasks[c.arn].record)
-					}
+					testkit.Equal(t, "tokens in memory", lead.table.tasks[c.arn].record.Tokens, r.Tokens)
+					testkit.Equal(t, "stored tokens", len(r.Tokens), 1)
 				}, func(o *Options) { o.Store = store })
 			})
 		}
@@ -156,9 +155,7 @@ func TestTokenIsKnownToABrokerWhoseClockIsAhead(t *testing.T) {
 				w.start()
 				advance(sweepInterval + time.Second)
 				want := then(t, c)
-				if alive := w.backend.alive(c.arn); !slices.Equal(alive, want) {
-					t.Errorf("%v live, want %v", alive, want)
-				}
+				c.wantLive(want...)
 			}, func(o *Options) { o.Store = store })
 		})
 	}
@@ -245,24 +242,21 @@ func TestTokenIsFoundAmongAnyNumberOfTasks(t *testing.T) {
 	}
 }
 
-// A broker that is stopped while the backend makes a token ends after it has revoked the
-// token, which no other broker could revoke with consul-login.
-func TestStopWaitsForARedemption(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		w.backend.delay = 3 * time.Second
-		accepted(t, c.ask())
-		advance(time.Second)
-		w.stop()
-		if len(w.backend.made) != 1 || len(w.backend.tokens) != 0 {
-			t.Errorf("made %v, live %v at the end", w.backend.made, w.backend.tokens)
-		}
-		if records, err := w.options.Store.Load(t.Context()); err != nil || len(records) != 0 {
-			t.Errorf("records %+v, %v: the next broker would revoke the token again, and may not be able to", records,
-				err)
-		}
-	})
+// stopWaitsForARedemption: a broker that is stopped while the backend makes a token ends after it has
+// revoked the token, which no other broker could revoke with consul-login.
+func stopWaitsForARedemption(t *testing.T, w *fixture) {
+	c := w.task(1)
+	w.backend.delay = 3 * time.Second
+	accepted(t, c.ask())
+	advance(time.Second)
+	w.stop()
+	if len(w.backend.made) != 1 || len(w.backend.tokens) != 0 {
+		t.Errorf("made %v, live %v at the end", w.backend.made, w.backend.tokens)
+	}
+	if records, err := w.options.Store.Load(t.Context()); err != nil || len(records) != 0 {
+		t.Errorf("records %+v, %v: the next broker would revoke the token again, and may not be able to", records,
+			err)
+	}
 }
 
 // An outage that begins when a token was made is no alarm: the token is revoked when it is over.
@@ -280,28 +274,27 @@ func TestOutageAfterARedemptionRaisesNoAlarm(t *testing.T) {
 		}
 		accepted(t, c.ask())
 		advance(time.Minute)
-		if alarms := w.alarms(); len(alarms) > 0 || len(w.backend.made) == 0 || len(w.backend.tokens) > 0 {
-			t.Errorf("made %v, live %v, alarms %+v", w.backend.made, w.backend.tokens, alarms)
+		testkit.Equal(t, "alarms", w.alarms(), nil)
+		testkit.Equal(t, "live tokens", w.backend.tokens, map[string]made{})
+		if len(w.backend.made) == 0 {
+			t.Error("no token was made")
 		}
 	}, func(o *Options) { o.Store = store })
 }
 
-// Of several brokers the one that leads counts the tokens.
-func TestTokensAreCountedWhileLeading(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		count := func() string {
-			_, after, _ := strings.Cut(w.call(http.MethodGet, "/metrics", "10.9.9.9", nil).Body.String(),
-				"\nconsul_ecs_token_broker_tokens ")
-			value, _, _ := strings.Cut(after, "\n")
-			return value
-		}
-		accepted(t, w.task(1).ask())
-		advance(sweepInterval + time.Second)
-		leading := count()
-		w.stop()
-		if after := count(); leading != "1" || after != "0" {
-			t.Errorf("%s tokens while leading, %s after it", leading, after)
-		}
-	})
+// tokensAreCountedWhileLeading: of several brokers the one that leads counts the tokens.
+func tokensAreCountedWhileLeading(t *testing.T, w *fixture) {
+	count := func() string {
+		_, after, _ := strings.Cut(w.call(http.MethodGet, "/metrics", "10.9.9.9", nil).Body.String(),
+			"\nconsul_ecs_token_broker_tokens ")
+		value, _, _ := strings.Cut(after, "\n")
+		return value
+	}
+	accepted(t, w.task(1).ask())
+	advance(sweepInterval + time.Second)
+	leading := count()
+	w.stop()
+	if after := count(); leading != "1" || after != "0" {
+		t.Errorf("%s tokens while leading, %s after it", leading, after)
+	}
 }

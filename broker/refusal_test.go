@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/broker/receiver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // noPrivilege returns the answer of a backend that the broker's token has no privilege.
@@ -24,11 +24,7 @@ func noPrivilege() error {
 
 // alarms returns the lines of the audit log that are alarms.
 func (w *fixture) alarms() (all []line) {
-	for text := range strings.Lines(w.audit.String()) {
-		var l line
-		if err := json.Unmarshal([]byte(text), &l); err != nil {
-			w.t.Error(err)
-		}
+	for _, l := range w.lines() {
 		if l.Alarm {
 			all = append(all, l)
 		}
@@ -81,17 +77,18 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 					})
 					id := accepted(t, c.ask())
 					advance(5 * time.Second)
-					if s := w.state(id); s.State != "failed" || s.Attempts != 1 || s.Reason != cause {
-						t.Errorf("%+v", s)
-					}
+					testkit.Equal(t, "request", w.state(id),
+						receiver.Status{RequestID: id, State: "failed", Attempts: 1, Reason: cause})
 				}
 				for n := range 3 {
 					refused(n + 1)
 				}
-				if got := w.alarms(); len(got) != 1 || got[0].Decision != "backend_refused" ||
-					!strings.Contains(got[0].Reason, cause) {
-					t.Errorf("alarms %+v", got)
+				got := w.alarms()
+				if len(got) != 1 {
+					t.Fatalf("alarms %+v, want one", got)
 				}
+				testkit.Equal(t, "decision of the alarm", got[0].Decision, "backend_refused")
+				testkit.Equal(t, "reason of the alarm", got[0].Reason, cause)
 				advance(alarmPause + 2*sweepInterval)
 				for n := range 3 {
 					refused(n + 11)
@@ -104,51 +101,51 @@ func TestRefusalOfTheBackendIsNamedToTasksAndOneAlarm(t *testing.T) {
 	}
 }
 
-// A token that the broker cannot revoke is one alarm, and its holder learns that and why.
-func TestFailedRevocationRaisesOneAlarm(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		accepted(t, c.ask())
-		advance(time.Second)
-		end := c.token.Expires.UTC().Format(time.RFC3339)
-		w.failing("revoke")
-		for range 2 {
-			asked := time.Now()
-			r := c.giveBack(c.ip, c.held())
-			wantRefused(t, r, http.StatusServiceUnavailable, "not_revoked")
-			if text := r.Body.String(); !strings.Contains(text, "ends at "+end) ||
-				!strings.Contains(text, "the broker lacks a privilege") || time.Since(asked) > 0 {
-				t.Errorf("after %s: %s", time.Since(asked), r.Body)
+// failedRevocationRaisesOneAlarm: a token that the broker cannot revoke is one alarm, and its holder
+// learns that and why.
+func failedRevocationRaisesOneAlarm(t *testing.T, w *fixture) {
+	c := w.task(1)
+	accepted(t, c.ask())
+	advance(time.Second)
+	end := c.token.Expires.UTC().Format(time.RFC3339)
+	w.failing("revoke")
+	for range 2 {
+		asked := time.Now()
+		r := c.giveBack(c.ip, c.held())
+		wantRefused(t, r, http.StatusServiceUnavailable, "not_revoked")
+		testkit.Equal(t, "time until the answer", time.Since(asked), 0)
+		for _, text := range []string{"ends at " + end, "the broker lacks a privilege"} {
+			if !strings.Contains(r.Body.String(), text) {
+				t.Errorf("no %q in %s", text, r.Body)
 			}
 		}
-		c.lose()
-		accepted(t, c.ask())
-		advance(5 * time.Second)
-		c.lose()
-		accepted(t, c.ask()) // which cannot revoke the second token either
-		advance(5 * time.Second)
-		alarms := w.alarms()
-		if len(alarms) != 2 {
-			t.Fatalf("alarms %+v", alarms)
+	}
+	c.lose()
+	accepted(t, c.ask())
+	advance(5 * time.Second)
+	c.lose()
+	accepted(t, c.ask()) // which cannot revoke the second token either
+	advance(5 * time.Second)
+	alarms := w.alarms()
+	if len(alarms) != 2 {
+		t.Fatalf("alarms %+v", alarms)
+	}
+	for i, got := range alarms {
+		if got.Decision != "not_revoked" || got.Accessor != fmt.Sprint("accessor-", i+1) {
+			t.Errorf("alarm %+v", got)
 		}
-		for i, got := range alarms {
-			if got.Decision != "not_revoked" || got.Accessor != fmt.Sprint("accessor-", i+1) {
-				t.Errorf("alarm %+v", got)
-			}
-		}
-		r, err := w.options.Store.Read(t.Context(), c.arn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var statuses []TokenStatus
-		for _, k := range r.Tokens {
-			statuses = append(statuses, k.Status)
-		}
-		if !slices.Equal(statuses, []TokenStatus{TokenRevoking, TokenRevoking, TokenLive}) {
-			t.Errorf("the record has tokens %v, want the three that live", statuses)
-		}
-	})
+	}
+	r, err := w.options.Store.Read(t.Context(), c.arn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statuses []TokenStatus
+	for _, k := range r.Tokens {
+		statuses = append(statuses, k.Status)
+	}
+	if !slices.Equal(statuses, []TokenStatus{TokenRevoking, TokenRevoking, TokenLive}) {
+		t.Errorf("the record has tokens %v, want the three that live", statuses)
+	}
 }
 
 // What is above the ceiling is a mistake of the task; a ceiling that cannot be read is none.

@@ -2,9 +2,9 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,7 +12,17 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/meshtask/consul-ecs/broker/receiver"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
+
+func TestRevocations(t *testing.T) {
+	t.Parallel()
+	inEach(t, []scenario{tokenThatTheRecordAloneKnowsIsRevoked, holderRevokesItsToken, replacedTokenIsRevokedOnRequest,
+		revocationIsConfirmedWhenItIsDone, revocationOfAnEarlierTermIsAudited, failedRevocationRaisesOneAlarm,
+		redemptionAfterTheTaskHasGivenUpIsRevoked, stopWaitsForARedemption})
+}
 
 // refusing lets the backend refuse revocations with an error, or take them with nil, and returns how
 // many it has been asked for.
@@ -35,14 +45,9 @@ func (w *fixture) refusing(err error) (asked func() int) {
 }
 
 // lastLine returns the last line of the audit log.
-func (w *fixture) lastLine() (last line) {
-	for text := range strings.Lines(w.audit.String()) {
-		last = line{}
-		if err := json.Unmarshal([]byte(text), &last); err != nil {
-			w.t.Error(err)
-		}
-	}
-	return last
+func (w *fixture) lastLine() line {
+	all := w.lines()
+	return all[len(all)-1]
 }
 
 func (w *fixture) stopTask(c *client) {
@@ -137,25 +142,22 @@ func TestTokenOfAMisusedHandleIsRevokedWhenTheBackendAccepts(t *testing.T) {
 	}
 }
 
-// A write that marks a token as one to revoke may land although its answer is lost. Then the record
-// alone knows it.
-func TestTokenThatTheRecordAloneKnowsIsRevoked(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		accepted(t, c.ask())
-		advance(5 * time.Second)
-		lead := w.broker.leadership.Load()
-		lead.table.mu.Lock()
-		e := lead.table.tasks[c.arn]
-		lead.table.mu.Unlock()
-		if err := lead.records.save(t.Context(), e,
-			func(rec *Record) { rec.Tokens[0].Status = TokenRevoking }); err != nil {
-			t.Fatal(err)
-		}
-		advance(2 * time.Minute)
-		w.wantNone(c.arn)
-	})
+// tokenThatTheRecordAloneKnowsIsRevoked: a write that marks a token as one to revoke may land although
+// its answer is lost. Then the record alone knows it.
+func tokenThatTheRecordAloneKnowsIsRevoked(t *testing.T, w *fixture) {
+	c := w.task(1)
+	accepted(t, c.ask())
+	advance(5 * time.Second)
+	lead := w.broker.leadership.Load()
+	lead.table.mu.Lock()
+	e := lead.table.tasks[c.arn]
+	lead.table.mu.Unlock()
+	if err := lead.records.save(t.Context(), e,
+		func(rec *Record) { rec.Tokens[0].Status = TokenRevoking }); err != nil {
+		t.Fatal(err)
+	}
+	advance(2 * time.Minute)
+	w.wantNone(c.arn)
 }
 
 // refusingBackend refuses to revoke tokens of other tasks until it is open.
@@ -200,9 +202,7 @@ func TestThousandsOfRefusedRevocationsAreFewCalls(t *testing.T) {
 		c := w.task(1)
 		accepted(t, c.ask())
 		advance(5 * time.Second)
-		if r := c.giveBack(c.ip, c.held()); r.Code != http.StatusOK {
-			t.Errorf("another token: %d %s", r.Code, r.Body)
-		}
+		c.revoke(c.held())
 		refusing.open.Store(true)
 		advance(2 * time.Minute)
 		all, err := memory.Load(t.Context())
@@ -216,4 +216,99 @@ func TestThousandsOfRefusedRevocationsAreFewCalls(t *testing.T) {
 		refusing.fakeBackend = o.Backend.(*fakeBackend)
 		o.Backend, o.Store = refusing, memory
 	})
+}
+
+// holderRevokesItsToken: a holder that cannot revoke its token has the broker do it.
+func holderRevokesItsToken(t *testing.T, w *fixture) {
+	c := w.task(1)
+	id := accepted(t, c.ask())
+	advance(time.Second)
+	wantRefused(t, c.call(http.MethodPost, "/v1/revoke", c.ip, nil), http.StatusUnauthorized, "no_bearer")
+	wantRefused(t, c.giveBack(c.ip, "x"), http.StatusUnauthorized, "unknown_token")
+	wantRefused(t, c.giveBack(elsewhere, c.held()), http.StatusUnauthorized, "address")
+	c.revoke(c.held())
+	advance(time.Second)
+	w.wantState(id, "revoked")
+	c.wantLive()
+	wantRefused(t, c.giveBack(c.ip, c.held()), http.StatusUnauthorized, "unknown_token")
+}
+
+// giveBack asks the broker to revoke a token.
+func (c *client) giveBack(from, bearer string) *httptest.ResponseRecorder {
+	return c.call(http.MethodPost, "/v1/revoke", from, nil, "Authorization", "Bearer "+bearer)
+}
+
+// revoke gives a token back, which the broker confirms.
+func (c *client) revoke(bearer string) {
+	c.t.Helper()
+	r := c.giveBack(c.ip, bearer)
+	testkit.Equal(c.t, "answer to the revocation", fmt.Sprint(r.Code, r.Body), `200 {"revoked":true}`)
+}
+
+// replacedTokenIsRevokedOnRequest: a holder may give a replaced token back before the overlap ends.
+func replacedTokenIsRevokedOnRequest(t *testing.T, w *fixture) {
+	c := w.task(1)
+	accepted(t, c.ask())
+	advance(time.Second)
+	first := c.held()
+	accepted(t, c.rotate())
+	advance(time.Second)
+	c.wantLive(first, c.held())
+	c.revoke(first)
+	advance(time.Second)
+	c.wantLive("secret-of-accessor-2")
+	testkit.Equal(t, "token of the task", c.held(), "secret-of-accessor-2")
+}
+
+// revocationIsConfirmedWhenItIsDone: the broker confirms a revocation when the token is gone. Until
+// then the holder asks again.
+func revocationIsConfirmedWhenItIsDone(t *testing.T, w *fixture) {
+	c := w.task(1)
+	id := accepted(t, c.ask())
+	advance(time.Second)
+	down := true
+	w.backend.fault = func(op string) error {
+		if down && op == "revoke" {
+			return transient()
+		}
+		return nil
+	}
+	for range 2 {
+		asked := time.Now()
+		wantRefused(t, c.giveBack(c.ip, c.held()), http.StatusServiceUnavailable, "not_revoked")
+		if took := time.Since(asked); took > receiver.RevocationLimit {
+			t.Errorf("answered after %s: its holder has given up", took)
+		}
+	}
+	w.backend.mu.Lock()
+	down = false
+	w.backend.mu.Unlock()
+	c.revoke(c.held())
+	c.wantLive()
+	advance(time.Minute)
+	w.wantState(id, "revoked")
+	testkit.Equal(t, "revocations", len(w.backend.revoked), 1)
+}
+
+// revocationOfAnEarlierTermIsAudited: a token of an earlier leadership has no request whose transition
+// would be in the audit log.
+func revocationOfAnEarlierTermIsAudited(t *testing.T, w *fixture) {
+	c := w.task(1)
+	accepted(t, c.ask())
+	advance(time.Second)
+	w.restart()
+	advance(time.Second)
+	wantRefused(t, c.giveBack(elsewhere, c.held()), http.StatusUnauthorized, "address")
+	c.revoke(c.held())
+	var lines []string
+	for _, l := range w.lines() {
+		switch {
+		case l.Alarm:
+			lines = append(lines, fmt.Sprint(l.Decision, " ", l.Peer, " ", l.Accessor))
+		case l.Decision == "revoked":
+			lines = append(lines, fmt.Sprint(l.Reason, " ", l.Task, " ", l.Accessor))
+		}
+	}
+	testkit.Equal(t, "revocations and alarms", lines, []string{"revocation_refused 10.0.1.250 accessor-1",
+		"revoked by its holder " + c.arn + " accessor-1"})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,128 +17,110 @@ import (
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-func TestRotationOverlaps(t *testing.T) {
+func TestRotations(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		first := accepted(t, c.ask())
-		advance(time.Second)
-		second := accepted(t, c.rotate())
-		advance(9 * time.Second)
-		alive := w.backend.alive(c.arn)
-		slices.Sort(alive)
-		if !slices.Equal(alive, []string{"secret-of-accessor-1", "secret-of-accessor-2"}) ||
-			c.held() != "secret-of-accessor-2" {
-			t.Errorf("during the overlap %v, the task has %s", alive, c.held())
-		}
-		advance(2 * time.Second)
-		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{"secret-of-accessor-2"}) {
-			t.Errorf("after the overlap %v", alive)
-		}
-		if a, b := w.state(first).State, w.state(second).State; a != "revoked" || b != "active" {
-			t.Errorf("states %s and %s", a, b)
-		}
-	})
+	inEach(t, []scenario{rotationOverlaps, rotationOfAMinuteNeverLacksAToken, rotationKeepsTheHashOfTheBearer,
+		rotationNeedsTheCurrentToken, restartVoidsHandles, restartRevokesWrappedTokens, rotationAfterARestart,
+		followerRedirects})
 }
 
-// A life of one minute, rotated at two thirds for ten minutes: at no time is the held
-// token dead.
-func TestRotationOfAMinuteNeverLacksAToken(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		w.ecs.labels[ttlLabel] = "1m"
-		c := w.task(1)
-		accepted(t, c.ask())
-		advance(time.Second)
-		start := time.Now()
-		for next := 40 * time.Second; time.Since(start) < 10*time.Minute; advance(time.Second) {
-			if !slices.Contains(w.backend.alive(c.arn), c.held()) {
-				t.Fatalf("after %s the held token is dead", time.Since(start))
-			}
-			if time.Since(start) >= next {
-				accepted(t, c.rotate())
-				next += 40 * time.Second
-			}
-		}
-		if n := w.backend.n; n != 15 {
-			t.Errorf("%d tokens, want 15", n)
-		}
-	})
+func rotationOverlaps(t *testing.T, w *fixture) {
+	c := w.task(1)
+	first := accepted(t, c.ask())
+	advance(time.Second)
+	second := accepted(t, c.rotate())
+	advance(9 * time.Second)
+	c.wantLive("secret-of-accessor-1", "secret-of-accessor-2")
+	testkit.Equal(t, "token of the task", c.held(), "secret-of-accessor-2")
+	advance(2 * time.Second)
+	c.wantLive("secret-of-accessor-2")
+	w.wantState(first, "revoked")
+	w.wantState(second, "active")
 }
 
-// The secret is not kept for the life of the new token.
-func TestRotationKeepsTheHashOfTheBearer(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		accepted(t, c.ask())
-		advance(time.Second)
-		id := accepted(t, c.rotate())
-		sum := sha256.Sum256([]byte("secret-of-accessor-1"))
-		if r := w.broker.leadership.Load().table.request(id); r.bearer != hex.EncodeToString(sum[:]) {
-			t.Errorf("bearer %v", r.bearer)
+// rotationOfAMinuteNeverLacksAToken: a life of one minute, rotated at two thirds for ten minutes: at
+// no time is the held token dead.
+func rotationOfAMinuteNeverLacksAToken(t *testing.T, w *fixture) {
+	w.ecs.labels[ttlLabel] = "1m"
+	c := w.task(1)
+	accepted(t, c.ask())
+	advance(time.Second)
+	start := time.Now()
+	for next := 40 * time.Second; time.Since(start) < 10*time.Minute; advance(time.Second) {
+		if !slices.Contains(w.backend.alive(c.arn), c.held()) {
+			t.Fatalf("after %s the held token is dead", time.Since(start))
 		}
-	})
+		if time.Since(start) >= next {
+			accepted(t, c.rotate())
+			next += 40 * time.Second
+		}
+	}
+	if n := w.backend.n; n != 15 {
+		t.Errorf("%d tokens, want 15", n)
+	}
 }
 
-func TestRotationNeedsTheCurrentToken(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c, other := w.task(1), w.task(2)
-		for _, each := range []*client{c, other} {
-			accepted(t, each.ask())
-			advance(time.Second)
-		}
-		wantRefused(t, c.call(http.MethodPost, "/v1/rotate", c.ip, c.request()), http.StatusUnauthorized, "no_bearer")
-		for _, bearer := range []string{"x", other.held(), "accessor-1"} {
-			wantRefused(t, c.call(http.MethodPost, "/v1/rotate", c.ip, c.request(), "Authorization", "Bearer "+bearer),
-				http.StatusUnauthorized, "unknown_token")
-		}
-	})
+// rotationKeepsTheHashOfTheBearer: the secret is not kept for the life of the new token.
+func rotationKeepsTheHashOfTheBearer(t *testing.T, w *fixture) {
+	c := w.task(1)
+	accepted(t, c.ask())
+	advance(time.Second)
+	id := accepted(t, c.rotate())
+	sum := sha256.Sum256([]byte("secret-of-accessor-1"))
+	if r := w.broker.leadership.Load().table.request(id); r.bearer != hex.EncodeToString(sum[:]) {
+		t.Errorf("bearer %v", r.bearer)
+	}
 }
 
-func TestRestartVoidsHandles(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusServiceUnavailable })
-		id := accepted(t, c.ask())
+func rotationNeedsTheCurrentToken(t *testing.T, w *fixture) {
+	c, other := w.task(1), w.task(2)
+	for _, each := range []*client{c, other} {
+		accepted(t, each.ask())
 		advance(time.Second)
-		w.restart()
-		advance(time.Second)
-		wantRefused(t, c.unwrap(id), http.StatusNotFound, "unknown_handle")
-		if len(w.backend.tokens) != 0 {
-			t.Errorf("tokens %v", w.backend.tokens)
-		}
-		w.listen("10.0.1.1:8080", c.pushed)
-		accepted(t, c.ask())
-		advance(time.Second)
-		if c.held() == "" {
-			t.Error("no token after the restart")
-		}
-	})
+	}
+	wantRefused(t, c.call(http.MethodPost, "/v1/rotate", c.ip, c.request()), http.StatusUnauthorized, "no_bearer")
+	for _, bearer := range []string{"x", other.held(), "accessor-1"} {
+		wantRefused(t, c.call(http.MethodPost, "/v1/rotate", c.ip, c.request(), "Authorization", "Bearer "+bearer),
+			http.StatusUnauthorized, "unknown_token")
+	}
 }
 
-// Vault makes the token when the handle is issued: the next broker revokes it.
-func TestRestartRevokesWrappedTokens(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		w.backend.wraps = true
-		c := w.task(1)
-		w.listen("10.0.1.1:8080", nil)
-		accepted(t, c.ask())
-		advance(time.Second)
-		if len(w.backend.alive(c.arn)) != 1 {
-			t.Fatal("no token was wrapped")
-		}
-		w.restart()
-		advance(redemptionLimit + time.Second)
-		if alive := w.backend.alive(c.arn); len(alive) != 0 {
-			t.Errorf("tokens %v", alive)
-		}
-	})
+func restartVoidsHandles(t *testing.T, w *fixture) {
+	c := w.task(1)
+	w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusServiceUnavailable })
+	id := accepted(t, c.ask())
+	advance(time.Second)
+	w.restart()
+	advance(time.Second)
+	wantRefused(t, c.unwrap(id), http.StatusNotFound, "unknown_handle")
+	if len(w.backend.tokens) != 0 {
+		t.Errorf("tokens %v", w.backend.tokens)
+	}
+	w.listen("10.0.1.1:8080", c.pushed)
+	accepted(t, c.ask())
+	advance(time.Second)
+	if c.held() == "" {
+		t.Error("no token after the restart")
+	}
+}
+
+// restartRevokesWrappedTokens: Vault makes the token when the handle is issued: the next broker
+// revokes it.
+func restartRevokesWrappedTokens(t *testing.T, w *fixture) {
+	w.backend.wraps = true
+	c := w.task(1)
+	w.listen("10.0.1.1:8080", nil)
+	accepted(t, c.ask())
+	advance(time.Second)
+	if len(w.backend.alive(c.arn)) != 1 {
+		t.Fatal("no token was wrapped")
+	}
+	w.restart()
+	advance(redemptionLimit + time.Second)
+	c.wantLive()
 }
 
 // failingStore takes no writes while it is down.
@@ -176,29 +159,22 @@ func TestCrashAtRedemptionLosesNoToken(t *testing.T) {
 		store.down.Store(false)
 		w.start()
 		advance(time.Minute)
-		if alive := w.backend.alive(c.arn); len(alive) != 0 {
-			t.Errorf("tokens %v", alive)
-		}
+		c.wantLive()
 	}, func(o *Options) { o.Store = store })
 }
 
-func TestRotationAfterARestart(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		accepted(t, c.ask())
-		advance(time.Second)
-		w.restart()
-		advance(time.Second)
-		accepted(t, c.rotate())
-		advance(time.Second)
-		w.restart() // within the overlap
-		advance(12 * time.Second)
-		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) ||
-			c.held() != "secret-of-accessor-2" {
-			t.Errorf("%v live, the task has %s", alive, c.held())
-		}
-	})
+func rotationAfterARestart(t *testing.T, w *fixture) {
+	c := w.task(1)
+	accepted(t, c.ask())
+	advance(time.Second)
+	w.restart()
+	advance(time.Second)
+	accepted(t, c.rotate())
+	advance(time.Second)
+	w.restart() // within the overlap
+	advance(12 * time.Second)
+	c.wantLive("secret-of-accessor-2")
+	testkit.Equal(t, "token of the task", c.held(), "secret-of-accessor-2")
 }
 
 // holderBackend is as consul-login: it revokes only tokens whose secret it has. It forgets
@@ -249,9 +225,7 @@ func TestTokenShownAfterARestartCanBeRevoked(t *testing.T) {
 			return []string{"secret-of-accessor-2"}
 		},
 		"revocation": func(t *testing.T, c *client) []string {
-			if r := c.giveBack(c.ip, c.held()); r.Code != http.StatusOK {
-				t.Errorf("%d %s", r.Code, r.Body)
-			}
+			c.revoke(c.held())
 			return nil
 		},
 	} {
@@ -267,9 +241,7 @@ func TestTokenShownAfterARestartCanBeRevoked(t *testing.T) {
 				w.start()
 				advance(time.Second)
 				want := show(t, c)
-				if alive := w.backend.alive(c.arn); !slices.Equal(alive, want) {
-					t.Errorf("%v live, want %v", alive, want)
-				}
+				c.wantLive(want...)
 			}, func(o *Options) {
 				holder.fakeBackend = o.Backend.(*fakeBackend)
 				o.Backend = holder
@@ -320,55 +292,52 @@ func (f electorFunc) Lead(ctx context.Context, standby func(string) error, lead 
 	return f(ctx, standby, lead)
 }
 
-func TestFollowerRedirects(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		w.stop()
-		holder, turn := make(chan string), make(chan struct{})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			done <- w.broker.Run(ctx, electorFunc(func(ctx context.Context, standby func(string) error,
-				lead func(context.Context) error) error {
-				for {
-					select {
-					case name := <-holder:
-						_ = standby(name)
-					case <-turn:
-						if err := lead(ctx); ctx.Err() == nil {
-							return err
-						}
-						return &consulutil.LeadershipLostError{Err: errFault}
-					case <-ctx.Done():
-						return ctx.Err()
+func followerRedirects(t *testing.T, w *fixture) {
+	w.stop()
+	holder, turn := make(chan string), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- w.broker.Run(ctx, electorFunc(func(ctx context.Context, standby func(string) error,
+			lead func(context.Context) error) error {
+			for {
+				select {
+				case name := <-holder:
+					_ = standby(name)
+				case <-turn:
+					if err := lead(ctx); ctx.Err() == nil {
+						return err
 					}
+					return &consulutil.LeadershipLostError{Err: errFault}
+				case <-ctx.Done():
+					return ctx.Err()
 				}
-			}))
-		}()
-		c := w.task(1)
-		wantRefused(t, c.ask(), http.StatusServiceUnavailable, "no_leader")
-		wantRefused(t, c.call(http.MethodGet, "/v1/health", c.ip, nil), http.StatusServiceUnavailable, "no_leader")
-		holder <- ""
-		advance(0)
-		wantRefused(t, c.ask(), http.StatusServiceUnavailable, "no_leader")
-		if r := c.call(http.MethodGet, "/v1/health", c.ip, nil); r.Code != http.StatusOK {
-			t.Errorf("health of a follower: %d", r.Code)
-		}
-		holder <- "https://broker-1.example.com:8443/"
-		advance(0)
-		r := c.call(http.MethodGet, "/token?name=a&namespace=b", c.ip, nil)
-		if got := r.Header().Get("Location"); r.Code != http.StatusTemporaryRedirect ||
-			got != "https://broker-1.example.com:8443/token?name=a&namespace=b" {
-			t.Errorf("%d to %q", r.Code, got)
-		}
-		turn <- struct{}{}
-		advance(0)
-		accepted(t, c.ask())
-		cancel()
-		if err := <-done; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errFault) {
-			t.Error(err)
-		}
-	})
+			}
+		}))
+	}()
+	c := w.task(1)
+	wantRefused(t, c.ask(), http.StatusServiceUnavailable, "no_leader")
+	wantRefused(t, c.call(http.MethodGet, "/v1/health", c.ip, nil), http.StatusServiceUnavailable, "no_leader")
+	holder <- ""
+	advance(0)
+	wantRefused(t, c.ask(), http.StatusServiceUnavailable, "no_leader")
+	if r := c.call(http.MethodGet, "/v1/health", c.ip, nil); r.Code != http.StatusOK {
+		t.Errorf("health of a follower: %d", r.Code)
+	}
+	holder <- "https://broker-1.example.com:8443/"
+	advance(0)
+	r := c.call(http.MethodGet, "/token?name=a&namespace=b", c.ip, nil)
+	testkit.Equal(t, "answer of a follower", fmt.Sprint(r.Code, " ", r.Header().Get("Location")),
+		"307 https://broker-1.example.com:8443/token?name=a&namespace=b")
+	turn <- struct{}{}
+	advance(0)
+	accepted(t, c.ask())
+	cancel()
+	switch err := <-done; {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, errFault):
+	default:
+		t.Error(err)
+	}
 }
 
 func TestBearerOfAnotherSchemeIsNone(t *testing.T) {

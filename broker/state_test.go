@@ -51,15 +51,17 @@ func checkTransition(t *testing.T, s state, e event, next state, actions []actio
 	if s.Redeemed && !next.Redeemed {
 		t.Errorf("%v, event %d: %v forgets the redemption", s, e, next)
 	}
-	if next.Redeemed && !s.Redeemed && (e != redeemed || !s.open()) {
+	redeems, mayRedeem := next.Redeemed && !s.Redeemed, e == redeemed && s.open()
+	if redeems && !mayRedeem {
 		t.Errorf("%v, event %d: redeemed", s, e)
 	}
-	if next.Phase == Active && (!s.Redeemed || e != taskConfirmed) {
+	activates, mayActivate := next.Phase == Active, s.Redeemed && e == taskConfirmed
+	if activates && !mayActivate {
 		t.Errorf("%v, event %d: active", s, e)
 	}
 	// Whatever ends without the token having ended by itself is revoked, here or by postRevoke.
-	if next.final() && next.Phase != Rejected && e != tokenEnded && e != returned &&
-		!slices.Contains(actions, doRevoke) {
+	ends, ended := next.final() && next.Phase != Rejected, e == tokenEnded || e == returned
+	if revoke := slices.Contains(actions, doRevoke) || ended; ends && !revoke {
 		t.Errorf("%v, event %d: %v and no revocation", s, e, next)
 	}
 	if alarm := slices.Contains(actions, doAlarm); alarm != (e == misused || e == unredeemed) {

@@ -16,6 +16,12 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
+func TestSweeps(t *testing.T) {
+	t.Parallel()
+	inEach(t, []scenario{renewedTokenOutlivesItsFirstExpiry, taskWithAnUncertainLastWriteIsRetained,
+		stoppingTaskKeepsItsToken, tokensAreCountedWhileLeading})
+}
+
 func TestTaskThatMovedDuringDeliveryLosesTheToken(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*types.Task){
@@ -32,9 +38,8 @@ func TestTaskThatMovedDuringDeliveryLosesTheToken(t *testing.T) {
 				})
 				id := accepted(t, c.ask())
 				advance(5 * time.Second)
-				if s := w.state(id); s.State != "revoked" || len(w.backend.alive(c.arn)) != 0 {
-					t.Errorf("%+v, tokens %v", s, w.backend.alive(c.arn))
-				}
+				w.wantState(id, "revoked")
+				c.wantLive()
 			})
 		})
 	}
@@ -60,35 +65,26 @@ func TestStoppedTaskLosesItsTokenWithinTwoMinutes(t *testing.T) {
 				advance(5 * time.Second)
 				change(w.ecs, c.arn)
 				advance(125 * time.Second)
-				if alive := w.backend.alive(c.arn); len(alive) != 0 {
-					t.Errorf("tokens %v", alive)
-				}
+				c.wantLive()
 			})
 		})
 	}
 }
 
-// The backend knows the end of a token that its holder renews.
-func TestRenewedTokenOutlivesItsFirstExpiry(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		w.ecs.labels[ttlLabel] = "1h"
-		w.backend.period = time.Hour
-		c := w.task(1)
-		id := accepted(t, c.ask())
-		for range 3 {
-			advance(50 * time.Minute)
-			w.backend.renew(c.arn, time.Hour)
-		}
+// renewedTokenOutlivesItsFirstExpiry: the backend knows the end of a token that its holder renews.
+func renewedTokenOutlivesItsFirstExpiry(t *testing.T, w *fixture) {
+	w.ecs.labels[ttlLabel] = "1h"
+	w.backend.period = time.Hour
+	c := w.task(1)
+	id := accepted(t, c.ask())
+	for range 3 {
 		advance(50 * time.Minute)
-		if s := w.state(id); s.State != "active" {
-			t.Errorf("the renewed token is %+v", s)
-		}
-		advance(12 * time.Minute)
-		if s := w.state(id); s.State != "expired" {
-			t.Errorf("the token that was not renewed is %+v", s)
-		}
-	})
+		w.backend.renew(c.arn, time.Hour)
+	}
+	advance(50 * time.Minute)
+	w.wantState(id, "active")
+	advance(12 * time.Minute)
+	w.wantState(id, "expired")
 }
 
 // While the store takes no writes, neither sweeps nor a holder who asks again start jobs that
@@ -124,26 +120,23 @@ func TestRevocationsOfATokenDoNotMultiply(t *testing.T) {
 	}, func(o *Options) { o.Store = store })
 }
 
-// A record that may have been written is known until that is certain: saved anew, it would
-// look like another broker's.
-func TestTaskWithAnUncertainLastWriteIsRetained(t *testing.T) {
-	t.Parallel()
-	in(t, func(_ *testing.T, w *fixture) {
-		lead := w.broker.leadership.Load()
-		for _, unsure := range []bool{true, false} {
-			e := newEntry(Record{TaskARN: taskARN(1), Cluster: clusterARN})
-			e.unsure = unsure
-			lead.table.mu.Lock()
-			lead.table.tasks[taskARN(1)] = e
-			lead.table.mu.Unlock()
-			advance(regrantWindow + 2*sweepInterval)
-			lead.table.mu.Lock()
-			if known := lead.table.tasks[taskARN(1)] != nil; known != unsure {
-				w.t.Errorf("uncertain %v: known %v", unsure, !unsure)
-			}
-			lead.table.mu.Unlock()
+// taskWithAnUncertainLastWriteIsRetained: a record that may have been written is known until that is
+// certain: saved anew, it would look like another broker's.
+func taskWithAnUncertainLastWriteIsRetained(_ *testing.T, w *fixture) {
+	lead := w.broker.leadership.Load()
+	for _, unsure := range []bool{true, false} {
+		e := newEntry(Record{TaskARN: taskARN(1), Cluster: clusterARN})
+		e.unsure = unsure
+		lead.table.mu.Lock()
+		lead.table.tasks[taskARN(1)] = e
+		lead.table.mu.Unlock()
+		advance(regrantWindow + 2*sweepInterval)
+		lead.table.mu.Lock()
+		if known := lead.table.tasks[taskARN(1)] != nil; known != unsure {
+			w.t.Errorf("uncertain %v: known %v", unsure, !unsure)
 		}
-	})
+		lead.table.mu.Unlock()
+	}
 }
 
 // What ECS does not say is no reason to revoke.
@@ -171,21 +164,18 @@ func TestTokenSurvivesAnOutageOfECS(t *testing.T) {
 	}
 }
 
-// A task that is being stopped needs its token for its last requests.
-func TestStoppingTaskKeepsItsToken(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		accepted(t, c.ask())
-		advance(5 * time.Second)
-		w.ecs.change(c.arn, func(t *types.Task) {
-			t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPING")
-		})
-		advance(5 * time.Minute)
-		if alive := w.backend.alive(c.arn); len(alive) != 1 {
-			t.Errorf("tokens %v", alive)
-		}
+// stoppingTaskKeepsItsToken: a task that is being stopped needs its token for its last requests.
+func stoppingTaskKeepsItsToken(t *testing.T, w *fixture) {
+	c := w.task(1)
+	accepted(t, c.ask())
+	advance(5 * time.Second)
+	w.ecs.change(c.arn, func(t *types.Task) {
+		t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPING")
 	})
+	advance(5 * time.Minute)
+	if alive := w.backend.alive(c.arn); len(alive) != 1 {
+		t.Errorf("tokens %v", alive)
+	}
 }
 
 // More tasks than can wait for ECS at one time, while others ask for tokens.
@@ -248,9 +238,7 @@ func TestTokenOfATasksLifeEndsWithItsTask(t *testing.T) {
 		w.backend.fault = nil
 		w.backend.mu.Unlock()
 		advance(2 * sweepInterval)
-		if alive := w.backend.alive(c.arn); len(alive) != 0 {
-			t.Errorf("tokens %v of a stopped task", alive)
-		}
+		c.wantLive()
 		if records, err := w.options.Store.Load(t.Context()); err != nil || len(records) != 0 {
 			t.Errorf("records %v, %v", records, err)
 		}

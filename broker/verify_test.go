@@ -16,8 +16,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
+
+func TestVerification(t *testing.T) {
+	t.Parallel()
+	inEach(t, []scenario{contradictingTagIsAudited, revisionIsDescribedOnce, failureOfECSIsNoProofOfAbsence,
+		causeOfALateFailureOfECSIsLogged, eachCauseOfAFailureOfECSIsLoggedAtOnce})
+}
 
 func TestVerificationOfATask(t *testing.T) {
 	t.Parallel()
@@ -215,30 +222,26 @@ func TestLabelsOfContainersMustAgree(t *testing.T) {
 		{DockerLabels: map[string]string{policiesLabel: "web"}},
 		{Name: "b", DockerLabels: map[string]string{ttlLabel: "1h"}},
 	}}
-	if got, err := labels(d); err != nil || len(got) != 2 || got[policiesLabel] != "web" || got[ttlLabel] != "1h" {
-		t.Errorf("got %v, %v", got, err)
-	}
+	got, err := labels(d)
+	testkit.ErrorContains(t, err, "")
+	testkit.Equal(t, "labels", got, annotations{policiesLabel: "web", ttlLabel: "1h"})
 	d.ContainerDefinitions[1].DockerLabels[policiesLabel] = "web,admin"
-	if _, err := labels(d); err == nil ||
-		err.Error() != `container "b" has a different docker label consul.hashicorp.com/policies than an earlier container` {
-		t.Errorf("got %v", err)
-	}
+	_, err = labels(d)
+	testkit.ErrorContains(t, err,
+		`container "b" has a different docker label consul.hashicorp.com/policies than an earlier container`)
 }
 
-func TestContradictingTagIsAudited(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		w.ecs.change(c.arn, func(t *types.Task) {
-			t.Tags = []types.Tag{{Key: aws.String(policiesLabel), Value: aws.String("default")}}
-		})
-		accepted(t, c.ask())
-		advance(time.Second)
-		if !slices.Equal(w.backend.issued[0].Policies, []string{"app"}) || !strings.Contains(w.audit.String(),
-			`"contradicting_tags":["consul.hashicorp.com/policies"]`) {
-			t.Errorf("policies %v, audit log\n%s", w.backend.issued[0].Policies, w.audit)
-		}
+func contradictingTagIsAudited(t *testing.T, w *fixture) {
+	c := w.task(1)
+	w.ecs.change(c.arn, func(t *types.Task) {
+		t.Tags = []types.Tag{{Key: aws.String(policiesLabel), Value: aws.String("default")}}
 	})
+	accepted(t, c.ask())
+	advance(time.Second)
+	if !slices.Equal(w.backend.issued[0].Policies, []string{"app"}) || !strings.Contains(w.audit.String(),
+		`"contradicting_tags":["consul.hashicorp.com/policies"]`) {
+		t.Errorf("policies %v, audit log\n%s", w.backend.issued[0].Policies, w.audit)
+	}
 }
 
 // 200 tasks at once need three calls, besides those that the burst sends at once.
@@ -278,74 +281,64 @@ func TestDescribeTasksIsBatched(t *testing.T) {
 	})
 }
 
-func TestRevisionIsDescribedOnce(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		for n := range 5 {
-			accepted(t, w.task(n+1).ask())
-		}
-		advance(time.Second)
-		if w.ecs.defs != 1 {
-			t.Errorf("%d calls of DescribeTaskDefinition", w.ecs.defs)
-		}
-	})
+func revisionIsDescribedOnce(t *testing.T, w *fixture) {
+	for n := range 5 {
+		accepted(t, w.task(n+1).ask())
+	}
+	advance(time.Second)
+	if w.ecs.defs != 1 {
+		t.Errorf("%d calls of DescribeTaskDefinition", w.ecs.defs)
+	}
 }
 
-func TestFailureOfECSIsNoProofOfAbsence(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		w.ecs.fault = func() error { return errFault }
-		wantRefused(t, c.ask(), http.StatusBadGateway, "ecs")
-	})
+func failureOfECSIsNoProofOfAbsence(t *testing.T, w *fixture) {
+	c := w.task(1)
+	w.ecs.fault = func() error { return errFault }
+	wantRefused(t, c.ask(), http.StatusBadGateway, "ecs")
 }
 
-// A call that fails after the task was answered is in the log with its cause, once in a while.
-func TestCauseOfALateFailureOfECSIsLogged(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		c := w.task(1)
-		w.ecs.fault = func() error { <-time.After(requestLimit + time.Second); return errFault }
-		wantRefused(t, c.ask(), http.StatusBadGateway, "ecs")
-		advance(2 * time.Second)
-		const warning = "[WARN]  ECS does not describe tasks: error=fault"
-		if n := strings.Count(w.log.String(), warning); n != 1 {
-			t.Errorf("%d warnings in %s", n, w.log)
-		}
-		w.ecs.fault = func() error { return errFault }
-		c.ask()
-		if n := strings.Count(w.log.String(), warning); n != 1 {
-			t.Errorf("%d warnings within 10 s", n)
-		}
-		advance(time.Minute)
-		w.ecs.fault, w.ecs.defFault = nil, w.ecs.fault
-		c.ask()
-		if n := strings.Count(w.log.String(), warning); n != 2 {
-			t.Errorf("%d warnings after DescribeTaskDefinition has failed", n)
-		}
-	})
+// causeOfALateFailureOfECSIsLogged: a call that fails after the task was answered is in the log with
+// its cause, once in a while.
+func causeOfALateFailureOfECSIsLogged(t *testing.T, w *fixture) {
+	c := w.task(1)
+	w.ecs.fault = func() error { <-time.After(requestLimit + time.Second); return errFault }
+	wantRefused(t, c.ask(), http.StatusBadGateway, "ecs")
+	advance(2 * time.Second)
+	const warning = "[WARN]  ECS does not describe tasks: error=fault"
+	if n := strings.Count(w.log.String(), warning); n != 1 {
+		t.Errorf("%d warnings in %s", n, w.log)
+	}
+	w.ecs.fault = func() error { return errFault }
+	c.ask()
+	if n := strings.Count(w.log.String(), warning); n != 1 {
+		t.Errorf("%d warnings within 10 s", n)
+	}
+	advance(time.Minute)
+	w.ecs.fault, w.ecs.defFault = nil, w.ecs.fault
+	c.ask()
+	if n := strings.Count(w.log.String(), warning); n != 2 {
+		t.Errorf("%d warnings after DescribeTaskDefinition has failed", n)
+	}
 }
 
-// A fault that hides behind another one would be looked for in vain.
-func TestEachCauseOfAFailureOfECSIsLoggedAtOnce(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T, w *fixture) {
-		for n, text := range []string{"throttled", "throttled", "access denied", "throttled", "access denied"} {
-			w.ecs.fail(errors.New(text))
-			wantRefused(t, w.task(n+1).ask(), http.StatusBadGateway, "ecs")
+// eachCauseOfAFailureOfECSIsLoggedAtOnce: a fault that hides behind another one would be looked for in
+// vain.
+func eachCauseOfAFailureOfECSIsLoggedAtOnce(t *testing.T, w *fixture) {
+	for n, text := range []string{"throttled", "throttled", "access denied", "throttled", "access denied"} {
+		w.ecs.fail(errors.New(text))
+		wantRefused(t, w.task(n+1).ask(), http.StatusBadGateway, "ecs")
+	}
+	log := w.log.String()
+	for line, want := range map[string]int{
+		"[WARN]  ECS does not describe tasks: error=throttled":       1,
+		"[DEBUG] ECS does not describe tasks: error=throttled":       2,
+		`[WARN]  ECS does not describe tasks: error="access denied"`: 1,
+		`[DEBUG] ECS does not describe tasks: error="access denied"`: 1,
+	} {
+		if n := strings.Count(log, line); n != want {
+			t.Errorf("%d lines %s, want %d, in %s", n, line, want, log)
 		}
-		log := w.log.String()
-		for line, want := range map[string]int{
-			"[WARN]  ECS does not describe tasks: error=throttled":       1,
-			"[DEBUG] ECS does not describe tasks: error=throttled":       2,
-			`[WARN]  ECS does not describe tasks: error="access denied"`: 1,
-			`[DEBUG] ECS does not describe tasks: error="access denied"`: 1,
-		} {
-			if n := strings.Count(log, line); n != want {
-				t.Errorf("%d lines %s, want %d, in %s", n, line, want, log)
-			}
-		}
-	})
+	}
 }
 
 func anywhere() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")} }
