@@ -66,7 +66,8 @@ func TestWhyWithoutARule(t *testing.T) {
 		if got := x.Verdict.String() + ": " + x.Why; got != c.want {
 			t.Errorf("%q, %s: got %q, want %q", c.policies, c.query, got, c.want)
 		}
-		if x.Verdict == Unknown && c.o.Incomplete && (x.Change.Add != "" || x.Change.Remove != nil) {
+		proposes := x.Change.Add != "" || x.Change.Remove != nil
+		if unknown := x.Verdict == Unknown && c.o.Incomplete; unknown && proposes {
 			t.Errorf("%q, %s: proposes %+v although it cannot know", c.policies, c.query, x.Change)
 		}
 	}

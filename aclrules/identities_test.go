@@ -3,7 +3,10 @@ package aclrules
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // The server's text of a template counts where it can be read; what this program
@@ -35,11 +38,12 @@ func TestTheServersTemplatesCount(t *testing.T) {
 		`token t → templated policy "builtin/nomad-client": node_prefix "" = read`,
 		`token t → templated policy "builtin/nomad-client": service_prefix "" = write`,
 		`token t → templated policy "builtin/nomad-client": key_prefix "" = read`)
-	if len(found.Notes) != 1 || !errors.Is(found.Notes[0], errOtherTemplate) ||
-		found.Notes[0].Error() != `token t → templated policy "builtin/node" of "n": the server's template for it `+
-			`differs from the one this program knows, and the server's applies` {
-		t.Errorf("notes: %v", found.Notes)
+	note := errors.Join(found.Notes...)
+	if !errors.Is(note, errOtherTemplate) {
+		t.Errorf("notes %v, want %v", note, errOtherTemplate)
 	}
+	testkit.Equal(t, "notes", fmt.Sprint(note), `token t → templated policy "builtin/node" of "n": the server's `+
+		`template for it differs from the one this program knows, and the server's applies`)
 	if len(found.Errors) != 1 || found.Errors[0].Error() != `token t → templated policy "builtin/api-gateway" of `+
 		`"gw": the template needs more than a name` {
 		t.Errorf("errors: %v", found.Errors)

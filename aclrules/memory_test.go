@@ -23,12 +23,15 @@ func (m *memory) ask(format string, args ...any) error {
 	return m.errors[what]
 }
 
+// names reports whether a link names the object with an ID and a name.
+func (l Link) names(id, name string) bool { return l.ID == id || l.ID == "" && l.Name == name }
+
 func (m *memory) Policy(_ context.Context, l Link) (Policy, error) {
 	if err := m.ask("policy %s%s", l.ID, l.Name); err != nil {
 		return Policy{}, err
 	}
 	for _, p := range m.policies {
-		if p.ID == l.ID || l.ID == "" && p.Name == l.Name {
+		if l.names(p.ID, p.Name) {
 			return p, nil
 		}
 	}
@@ -40,7 +43,7 @@ func (m *memory) Role(_ context.Context, l Link) (Role, error) {
 		return Role{}, err
 	}
 	for _, r := range m.roles {
-		if r.ID == l.ID || l.ID == "" && r.Name == l.Name {
+		if l.names(r.ID, r.Name) {
 			return r, nil
 		}
 	}
