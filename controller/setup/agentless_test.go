@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -135,10 +134,9 @@ func checkAgentlessObjects(t *testing.T, c *api.Client) {
 	if err != nil || node == nil {
 		t.Fatalf("node %+v, %v", node, err)
 	}
-	if diff := cmp.Diff(map[string]string{"synthetic-node": "true"}, node.Node.Meta); diff != "" ||
-		node.Node.Address != "10.0.0.9" || len(node.Services) > 0 {
-		t.Errorf("node %+v with %d services; meta (-want +got):\n%s", node.Node, len(node.Services), diff)
-	}
+	testkit.Equal(t, "meta of the node", node.Node.Meta, map[string]string{"synthetic-node": "true"})
+	testkit.Equal(t, "address of the node", node.Node.Address, "10.0.0.9")
+	testkit.Equal(t, "services of the node", len(node.Services), 0)
 }
 
 // mendsAgentless deletes one object after the other.
@@ -279,11 +277,8 @@ func TestAgentlessNeedsTheRuleForNodes(t *testing.T) {
 	rules := strings.Replace(documented(t), nodes, "", 1)
 	refused, _ := client(t, testkit.Grant(t, management(t), rules), nil)
 	_, err := (&Setup{Client: refused, Wanted: l.agentless(t), Log: hclog.NewNullLogger()}).Ensure(t.Context())
-	if err == nil || consulutil.Classify(err) != retry.Permanent ||
-		!strings.Contains(err.Error(), "create node "+l.name+": ") ||
-		!strings.Contains(err.Error(), "a policy with: "+nodes) {
-		t.Errorf("got %v", err)
-	}
+	wantPermanent(t, err, "create node "+l.name+": ")
+	testkit.ErrorContains(t, err, "a policy with: "+nodes)
 	allowed, _ := client(t, testkit.Grant(t, management(t), documented(t)), nil)
 	changes := mustEnsure(t, &Setup{Client: allowed, Wanted: l.agentless(t), Log: hclog.NewNullLogger()})
 	if diff := cmp.Diff("node "+l.name+" created", text(changes)); diff != "" {
@@ -292,8 +287,11 @@ func TestAgentlessNeedsTheRuleForNodes(t *testing.T) {
 	var log bytes.Buffer
 	again := mustEnsure(t,
 		&Setup{Client: refused, Wanted: l.agentless(t), Log: hclog.New(&hclog.LoggerOptions{Output: &log})})
-	if len(again) > 0 || strings.Contains(log.String(), "created in consul") ||
-		!strings.Contains(log.String(), "node_prefix") {
-		t.Errorf("changes:\n%s\nlog:\n%s", text(again), &log)
+	testkit.Equal(t, "changes", text(again), "")
+	if strings.Contains(log.String(), "created in consul") {
+		t.Errorf("the log has a node that was not created:\n%s", &log)
+	}
+	if !strings.Contains(log.String(), "node_prefix") {
+		t.Errorf("no node_prefix in the log:\n%s", &log)
 	}
 }

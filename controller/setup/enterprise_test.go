@@ -101,8 +101,8 @@ func (e *enterprise) put(path, place string, body []byte) (int, []byte) {
 	if path == "/v1/acl/binding-rule" {
 		name = fmt.Sprint(o["AuthMethod"], " ", o["BindName"])
 	}
-	if strings.Count(path, "/") == 2 || path == "/v1/acl/policy" || path == "/v1/acl/role" ||
-		path == "/v1/acl/auth-method" || path == "/v1/acl/binding-rule" {
+	created := []string{"/v1/acl/policy", "/v1/acl/role", "/v1/acl/auth-method", "/v1/acl/binding-rule"}
+	if strings.Count(path, "/") == 2 || slices.Contains(created, path) {
 		path += "/" + name
 		if strings.HasPrefix(path, "/v1/acl/") {
 			o["ID"] = "id-of-" + name
@@ -116,9 +116,11 @@ func (e *enterprise) put(path, place string, body []byte) (int, []byte) {
 func (e *enterprise) list(prefix, place string, want func(map[string]any) bool) []byte {
 	list := []map[string]any{}
 	for key, data := range e.objects {
+		if !strings.HasPrefix(key, prefix) || !strings.HasSuffix(key, place) {
+			continue
+		}
 		var o map[string]any
-		if strings.HasPrefix(key, prefix) && strings.HasSuffix(key, place) && json.Unmarshal(data, &o) == nil &&
-			want(o) {
+		if json.Unmarshal(data, &o) == nil && want(o) {
 			list = append(list, o)
 		}
 	}

@@ -1,13 +1,13 @@
 package setup
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // TestMethodKeepsOperatorSettings: the old program wrote the whole
@@ -121,10 +121,8 @@ func TestMethodOfAnotherType(t *testing.T) {
 		f.Rules[config.ServiceAuthMethod] = f.Rules[config.ServiceAuthMethod][1:] // the record
 	})
 	p := s.compare(f)
-	if len(p.Refused) != 1 || p.Refused[Object{kindMethod, config.ClientAuthMethod}] == nil ||
-		!strings.Contains(p.Refused[Object{kindMethod, config.ClientAuthMethod}].Error(), `has type "jwt"`) {
-		t.Errorf("refused %+v", p.Refused)
-	}
+	testkit.ErrorContains(t, p.Refused[Object{kindMethod, config.ClientAuthMethod}], `has type "jwt"`)
+	testkit.Equal(t, "refused objects", len(p.Refused), 1)
 	if got := steps(p); len(got) != 1 {
 		t.Errorf("the rest is not planned: %q", got)
 	}

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -209,9 +210,7 @@ func TestAnonymousToken(t *testing.T) {
 		s := l.setup(t, client, Options{})
 		s.Wanted.Anonymous = anonymousOf(t)
 		_, err := s.Ensure(t.Context())
-		if (err == nil) != (c.error == "") || err != nil && !strings.Contains(err.Error(), c.error) {
-			t.Errorf("%s: got %v", name, err)
-		}
+		testkit.ErrorContains(t, err, c.error)
 		for _, w := range requests.writes() {
 			if strings.Contains(w, "/v1/acl/token/") {
 				t.Errorf("%s: %s", name, w)
@@ -259,7 +258,8 @@ func TestOneFailureHidesNoOther(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	refuse := func(r *http.Request) (*http.Response, error) {
-		if r.Method == http.MethodPut && (r.URL.Path == "/v1/acl/policy" || r.URL.Path == "/v1/acl/auth-method") {
+		creates := r.URL.Path == "/v1/acl/policy" || r.URL.Path == "/v1/acl/auth-method"
+		if r.Method == http.MethodPut && creates {
 			body, _ := io.ReadAll(r.Body)
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			if strings.Contains(string(body), l.policy()) || strings.Contains(string(body), l.clientMethod()) {
@@ -276,12 +276,11 @@ func TestOneFailureHidesNoOther(t *testing.T) {
 	if diff := cmp.Diff(want, text(changes)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if err == nil || strings.Count(err.Error(), "disk full") != 2 ||
-		!strings.Contains(err.Error(), "create policy "+l.policy()) ||
-		!strings.Contains(err.Error(), "create auth method "+l.clientMethod()) ||
-		consulutil.Classify(err) != retry.NotYet {
-		t.Errorf("got %v", err)
+	for _, part := range []string{"create policy " + l.policy(), "create auth method " + l.clientMethod()} {
+		testkit.ErrorContains(t, err, part)
 	}
+	testkit.Equal(t, "failures in the error", strings.Count(fmt.Sprint(err), "disk full"), 2)
+	testkit.Equal(t, "class of the error", consulutil.Classify(err), retry.NotYet)
 	mustEnsure(t, l.setup(t, management(t), Options{}))
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,9 +117,26 @@ func TestRefusedTokens(t *testing.T) {
 	} {
 		client, _ := client(t, c.token, nil)
 		_, err := l.setup(t, client, Options{}).Ensure(t.Context())
-		if err == nil || consulutil.Classify(err) != retry.Permanent || strings.Count(err.Error(), c.want) != 1 {
-			t.Errorf("%s: got %v, want %q once", name, err, c.want)
+		wantPermanent(t, err, c.want)
+		if n := strings.Count(fmt.Sprint(err), c.want); n != 1 {
+			t.Errorf("%s: got %v with %q %d times, want once", name, err, c.want, n)
 		}
+	}
+}
+
+// wantPermanent wants a permanent error with a text.
+func wantPermanent(t *testing.T, err error, text string) {
+	t.Helper()
+	testkit.ErrorContains(t, err, text)
+	testkit.Equal(t, "class of the error", consulutil.Classify(err), retry.Permanent)
+}
+
+// wantRetried wants an error with a text that is no permanent one.
+func wantRetried(t *testing.T, err error, text string) {
+	t.Helper()
+	testkit.ErrorContains(t, err, text)
+	if permanent, ok := errors.AsType[*retry.PermanentError](err); ok {
+		t.Errorf("permanent error %v", permanent)
 	}
 }
 
@@ -130,20 +148,14 @@ func TestWithoutACLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = newLab(t).setup(t, c, Options{}).Ensure(t.Context())
-	if err == nil || consulutil.Classify(err) != retry.Permanent ||
-		!strings.Contains(err.Error(), "enable ACLs in Consul") {
-		t.Errorf("got %v", err)
-	}
+	wantPermanent(t, err, "enable ACLs in Consul")
 }
 
 func TestPartitionsWithoutEnterprise(t *testing.T) {
 	t.Parallel()
 	s := newLab(t).setup(t, management(t), Options{Partition: "ecs"})
 	_, err := s.Ensure(t.Context())
-	if err == nil || consulutil.Classify(err) != retry.Permanent ||
-		!strings.Contains(err.Error(), "admin partitions need Consul Enterprise") {
-		t.Errorf("got %v", err)
-	}
+	wantPermanent(t, err, "admin partitions need Consul Enterprise")
 }
 
 // TestRefusedObjectIsNotPermanent: an auth method of another type, which only an
@@ -168,12 +180,8 @@ func TestRefusedObjectIsNotPermanent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var permanent *retry.PermanentError
 	changes, err := s.Ensure(t.Context())
-	if err == nil || errors.As(err, &permanent) ||
-		!strings.Contains(err.Error(), l.clientMethod()+" has type \"jwt\"") {
-		t.Errorf("got %v", err)
-	}
+	wantRetried(t, err, l.clientMethod()+" has type \"jwt\"")
 	if got := text(changes); !strings.Contains(got, l.serviceMethod()+" created") {
 		t.Errorf("changes:\n%s", got)
 	}
@@ -198,11 +206,8 @@ func TestRefusedWriteIsNotPermanent(t *testing.T) {
 	l := newLab(t)
 	s := l.setup(t, management(t), Options{})
 	s.Wanted.Roles[0].Name = "a name/with a slash"
-	var permanent *retry.PermanentError
 	changes, err := s.Ensure(t.Context())
-	if err == nil || errors.As(err, &permanent) || !strings.Contains(err.Error(), "create role a name/with a slash") {
-		t.Errorf("got %v", err)
-	}
+	wantRetried(t, err, "create role a name/with a slash")
 	if got := text(changes); !strings.Contains(got, l.serviceMethod()+" created") {
 		t.Errorf("changes:\n%s", got)
 	}

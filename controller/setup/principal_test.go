@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 const mainCluster = "arn:aws:ecs:us-east-1:123456789012:cluster/main"
@@ -101,13 +100,10 @@ func TestPrincipalRefuses(t *testing.T) {
 		"all at once, too": {"x", "a b", false, "cluster \"x\": want the ARN of an ECS cluster\nrole path \"a b\""},
 	} {
 		got, err := Principal(c.cluster, c.path, c.whole)
-		if err == nil || !strings.Contains(err.Error(), c.want) || got != "" {
-			t.Errorf("%s: got %q, %v; want %q", name, got, err, c.want)
-			continue
-		}
-		var usage *exit.UsageError
-		if consulutil.Classify(err) != retry.Permanent || !errors.As(err, &usage) {
-			t.Errorf("%s: %v is no permanent usage error", name, err)
+		testkit.Equal(t, name, got, "")
+		wantPermanent(t, err, c.want)
+		if _, ok := errors.AsType[*exit.UsageError](err); !ok {
+			t.Errorf("%s: %v is no usage error", name, err)
 		}
 	}
 }
@@ -131,9 +127,8 @@ func TestPartitionOption(t *testing.T) {
 		"too long":     {enabled: true, name: strings.Repeat("a", 65), error: "at most 64"},
 	} {
 		got, err := PartitionOption(c.enabled, c.name)
-		if got != c.want || (err == nil) != (c.error == "") || err != nil && !strings.Contains(err.Error(), c.error) {
-			t.Errorf("%s: got %q, %v", name, got, err)
-		}
+		testkit.Equal(t, name, got, c.want)
+		testkit.ErrorContains(t, err, c.error)
 	}
 }
 
@@ -150,8 +145,14 @@ func FuzzPrincipal(f *testing.F) {
 		}
 		inner, ok := strings.CutPrefix(got, "arn:aws:iam::123456789012:role/")
 		inner, ok2 := strings.CutSuffix(inner, "/*")
-		if !ok || !ok2 || inner == "" || strings.ContainsAny(inner, "*? \n") || strings.HasPrefix(inner, "/") {
-			t.Errorf("%q trusts %q", path, got)
+		if !ok || !ok2 {
+			t.Errorf("%q trusts %q, want a path of the account", path, got)
+		}
+		if inner == "" || strings.HasPrefix(inner, "/") {
+			t.Errorf("%q trusts %q, want a path that is not empty", path, got)
+		}
+		if strings.ContainsAny(inner, "*? \n") {
+			t.Errorf("%q trusts %q, want one path", path, got)
 		}
 	})
 }
