@@ -28,7 +28,7 @@ func webRole() awstest.Role {
 }
 
 func load() LoadOptions {
-	return LoadOptions{DefaultRegion: "us-west-2", UserAgent: "consul-ecs", Version: "v0.7.0"}
+	return LoadOptions{DefaultRegion: "us-west-2", UserAgent: "consul-ecs", Version: "v1.2.3"}
 }
 
 // quiet removes whatever the machine's own environment says about AWS.
@@ -122,7 +122,7 @@ func TestBearerGolden(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			signer := requestSigner{creds: tt.creds, userAgent: "consul-ecs/v0.7.0 (linux)", serverID: tt.serverID,
+			signer := requestSigner{creds: tt.creds, userAgent: "consul-ecs/v1.2.3 (linux)", serverID: tt.serverID,
 				now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 			var headers map[string]string
 			if tt.entity != nil {
@@ -427,7 +427,7 @@ func FuzzParseCallerIdentity(f *testing.F) {
 
 func TestUserAgent(t *testing.T) {
 	t.Parallel()
-	if diff := cmp.Diff("consul-ecs/v0.7.0 (linux)", load().userAgent()); diff != "" {
+	if diff := cmp.Diff("consul-ecs/v1.2.3 (linux)", load().userAgent()); diff != "" {
 		t.Error(diff)
 	}
 }

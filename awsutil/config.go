@@ -27,7 +27,7 @@ type LoadOptions struct {
 	// DefaultRegion, the task ARN's, is used when neither Region nor the SDK's
 	// environment and shared configuration name one.
 	DefaultRegion string
-	// UserAgent and Version name the program to AWS: "consul-ecs", "v0.7.0".
+	// UserAgent and Version name the program to AWS: "consul-ecs", "v1.2.3".
 	UserAgent, Version string
 }
 
