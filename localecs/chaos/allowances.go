@@ -25,8 +25,8 @@ func Allowances(s Schedule, w Topology) []Allowance {
 		for _, e := range s.Events {
 			task, on := e.target(w, s)
 			for _, r := range rules {
-				if r.UntilUpdated != dependent || !r.about(e, task, w) || r.On != "" && r.On != on ||
-					e.For < r.Longer || !r.together(e, s, w) {
+				if r.UntilUpdated != dependent || r.On != "" && r.On != on || !r.about(e, task, w) ||
+					!r.together(e, s, w) {
 					continue
 				}
 				allowance := r.allowance(e)
@@ -35,6 +35,9 @@ func Allowances(s Schedule, w Topology) []Allowance {
 						delaysUpdates(w, allowance.Task)); by > allowance.To &&
 						by != forever {
 						allowance.To = by + connecting // by then its network may be gone
+					}
+					if e.For > 0 {
+						allowance.To = min(allowance.To, e.End()+r.Late)
 					}
 				}
 				all = append(all, allowance)
@@ -47,7 +50,9 @@ func Allowances(s Schedule, w Topology) []Allowance {
 // about reports whether the rule is about an event that hits the task.
 func (r Rule) about(e Event, task Task, w Topology) bool {
 	switch {
-	case r.Kind != e.Kind():
+	case r.Kind != e.Kind(), e.For < r.Longer:
+		return false
+	case r.Below > 0 && e.Fault.Link.KBits >= r.Below:
 		return false
 	case r.At == "":
 		return true
@@ -142,12 +147,9 @@ func after(all []Allowance, at, by, bound time.Duration, counts func(Allowance) 
 	return by
 }
 
-// allowed finds the allowance for a loss of a task between two moments.
-func allowed(all []Allowance, what What, task string, from, to time.Duration) (Allowance, bool) {
-	for _, e := range all {
-		if e.What == what && (e.Task == "" || task == "" || e.Task == task) && e.From <= to && e.To >= from {
-			return e, true
-		}
-	}
-	return Allowance{}, false
+// allowed reports whether there is an allowance for a loss of a task between two moments.
+func allowed(all []Allowance, what What, task string, from, to time.Duration) bool {
+	return slices.ContainsFunc(all, func(e Allowance) bool {
+		return e.What == what && (e.Task == "" || e.Task == task) && e.From <= to && e.To >= from
+	})
 }

@@ -32,6 +32,8 @@ const (
 	// NoUnexplainedEnd: no instance leaves the traffic, and no task ends, without a
 	// reason.
 	NoUnexplainedEnd = "nothing ends without a cause"
+	// MostJudged: at least LeastJudged of the requests would be violations if they failed.
+	MostJudged = "most requests are judged"
 )
 
 // String describes the violation in a line.
@@ -45,6 +47,8 @@ type Verdict struct {
 	Violations []Violation
 	// Allowed counts the lost requests that the rules explain, by their names.
 	Allowed map[string]int
+	// Judged is the share of the requests during the schedule that no rule would explain if they failed.
+	Judged float64
 }
 
 // lateUpdate is the name of the explanation of a request to a task that had ended
@@ -53,8 +57,10 @@ const lateUpdate = "stop: the update about its end was late"
 
 // Check names the invariants that the run has broken without an allowance.
 func Check(s Schedule, w Topology, allowances []Allowance, o Observed) Verdict {
+	o.Requests = slices.SortedStableFunc(slices.Values(o.Requests),
+		func(a, b Request) int { return cmp.Compare(a.Start, b.Start) })
 	j := &checker{topology: w, schedule: s, seen: o, allowances: allowances, allowed: map[string]int{}}
-	j.requests()
+	judged := j.requests()
 	for _, l := range o.Tasks {
 		j.ends(l)
 		j.unable(l)
@@ -63,7 +69,7 @@ func Check(s Schedule, w Topology, allowances []Allowance, o Observed) Verdict {
 		j.left(l)
 	}
 	slices.SortStableFunc(j.found, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
-	return Verdict{j.found, j.allowed}
+	return Verdict{j.found, j.allowed, judged}
 }
 
 type checker struct {
@@ -88,25 +94,83 @@ func (j *checker) updatedBy(at, bound time.Duration, task string) time.Duration 
 	return by + j.seen.slack(at, by)
 }
 
-// requests reports failed requests without an allowance, which is a fault of the
-// schedule, or a task that ended while updates were late.
-func (j *checker) requests() {
+// requests reports failed requests without an allowance, and returns the share of requests in the
+// time of the schedule that would be reported if they failed.
+func (j *checker) requests() (judged float64) {
+	unexplained, during := 0, 0
 	for _, r := range j.seen.Requests {
-		if r.Error == "" {
-			continue
+		name := j.explanation(r)
+		if r.Start >= 0 && r.Start < j.schedule.For {
+			during++
+			if name == "" {
+				unexplained++
+			}
 		}
-		slack := j.seen.slack(r.Start, r.End)
-		if e, ok := allowed(j.allowances, RequestFails, "", r.Start-slack, r.End); ok {
-			j.allowed[e.Rule.name()]++
-			continue
+		switch {
+		case r.Error == "":
+		case name != "":
+			j.allowed[name]++
+		default:
+			j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond),
+				strings.TrimSpace(r.Error))
 		}
-		if j.unaware(r) {
-			j.allowed[lateUpdate]++
-			continue
-		}
-		j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond),
-			strings.TrimSpace(r.Error))
 	}
+	return float64(unexplained) / float64(max(during, 1))
+}
+
+// explanation names what a request may be lost to: of the faults that can cause it the one whose
+// window is the shortest, else a task that ended while updates were late. It is empty for none.
+func (j *checker) explanation(r Request) string {
+	slack := j.seen.slack(r.Start, r.End)
+	var best *Allowance
+	for i := range j.allowances {
+		e := &j.allowances[i]
+		if e.What != RequestFails || e.From > r.End || e.To < r.Start-slack || !j.called(e.Task, r) {
+			continue
+		}
+		if best == nil || e.To-e.From < best.To-best.From {
+			best = e
+		}
+	}
+	switch {
+	case best != nil:
+		return best.Rule.name()
+	case j.unaware(r):
+		return lateUpdate
+	}
+	return ""
+}
+
+// called reports whether callers may have sent the request to a task: while Consul sent it traffic,
+// until they learn that it does not, and while a connection times out. The entry is always called.
+func (j *checker) called(task string, r Request) bool {
+	if task == "" || task == j.topology.entry() {
+		return true
+	}
+	return slices.ContainsFunc(j.seen.inTraffic(task), func(in interval) bool {
+		if in.from > r.End {
+			return false
+		}
+		// The servers know then: only what delays updates to the entry counts.
+		return in.to == forever || j.updatedBy(in.to, updateBound, j.topology.entry())+connecting >= r.Start
+	})
+}
+
+// LeastJudged is the share of a run's requests that has to be judged for the run to prove something.
+const LeastJudged = 0.6
+
+// Judged returns the share of the schedule's time in which a request that fails is a violation, if
+// every task is in the traffic all the time.
+func (s Schedule) Judged(w Topology) float64 {
+	windows := slices.DeleteFunc(Allowances(s, w), func(e Allowance) bool { return e.What != RequestFails })
+	slices.SortFunc(windows, func(a, b Allowance) int { return cmp.Compare(a.From, b.From) })
+	var covered, until time.Duration
+	for _, e := range windows {
+		to := min(e.To, s.For)
+		covered += max(to-max(e.From, until), 0)
+		until = max(until, to)
+	}
+	return 1 - float64(covered)/float64(s.For)
 }
 
 // unaware reports whether the request met a task that had ended, of which its callers
@@ -114,15 +178,44 @@ func (j *checker) requests() {
 // until its application has stopped.
 func (j *checker) unaware(r Request) bool {
 	for _, l := range j.seen.Tasks {
-		if l.Term == Never || j.silent(l)-updateBound-j.seen.slack(r.Start, r.End) > r.End {
+		silent := j.silent(l)
+		if l.Term == Never || silent-updateBound-j.seen.slack(r.Start, r.End) > r.End {
 			continue
 		}
 		late := updatedBy(j.allowances, j.topology, l.Term, updateBound, l.Task) > l.Term+updateBound
-		if late && r.Start-connecting <= j.updatedBy(l.Term, updateBound, l.Task) {
+		if late && j.called(l.Task, r) && r.Start-connecting <= j.updatedBy(l.Term, updateBound, l.Task) &&
+			!j.avoided(silent, r) {
 			return true
 		}
 	}
 	return false
+}
+
+// evidence is how many requests in a row show that a task which cannot answer is not called: one of
+// five instances would have had one of them, but for one case in 10^9.
+const evidence = 100
+
+// avoided reports whether callers no longer called a task before the request: since the task is silent
+// they were answered all the time, and no server that started since could have told them of it again.
+func (j *checker) avoided(silent time.Duration, r Request) bool {
+	answered := 0
+	for _, q := range j.seen.Requests {
+		if answered++; q.Error != "" || q.Start < silent {
+			answered = 0
+		}
+		if q.Start >= r.Start || answered >= evidence && !j.restarted(q.Start, r.End) {
+			return q.Start < r.Start
+		}
+	}
+	return false
+}
+
+// restarted reports whether a server that was down started again between two moments, or a
+// moment before them.
+func (j *checker) restarted(from, to time.Duration) bool {
+	return slices.ContainsFunc(j.schedule.Events, func(e Event) bool {
+		return e.Fault != nil && e.Fault.Server == Down && e.End() <= to && e.End()+connecting >= from
+	})
 }
 
 // silent returns when an application of the task has ended, or is UNHEALTHY for the rest of its life;
@@ -142,15 +235,15 @@ func (j *checker) silent(l TaskLifetime) time.Duration {
 
 // ends reports tasks that end, or leave the traffic, without a reason.
 func (j *checker) ends(l TaskLifetime) {
-	if _, ok := allowed(j.allowances, TaskEnds, l.Task, l.Term-j.seen.slack(l.Term, l.Term),
-		l.Term); l.Term < j.seen.Healed && !ok {
+	if l.Term < j.seen.Healed &&
+		!allowed(j.allowances, TaskEnds, l.Task, l.Term-j.seen.slack(l.Term, l.Term), l.Term) {
 		j.report(NoUnexplainedEnd, l.Task, l.Term, "the task stops unexpectedly%s", j.because(l))
 	}
 	for _, in := range j.seen.inTraffic(l.Task) {
 		if in.to >= min(l.Term, j.seen.Healed) {
 			continue
 		}
-		if _, ok := allowed(j.allowances, OutOfTraffic, l.Task, in.to-j.seen.slack(in.to, in.to), in.to); !ok {
+		if !allowed(j.allowances, OutOfTraffic, l.Task, in.to-j.seen.slack(in.to, in.to), in.to) {
 			j.report(NoUnexplainedEnd, l.Task, in.to, "Consul ceases to send it traffic")
 		}
 	}
@@ -215,8 +308,8 @@ func (j *checker) serves(l TaskLifetime) {
 		return
 	}
 	there := slices.ContainsFunc(in, func(s interval) bool { return s.from <= j.seen.Healed && s.to >= j.seen.Healed })
-	if _, gone := allowed(j.allowances, OutOfTraffic, l.Task, j.seen.Healed, j.seen.Healed); l.Term >= j.seen.Healed &&
-		!there && !gone {
+	if l.Term >= j.seen.Healed && !there &&
+		!allowed(j.allowances, OutOfTraffic, l.Task, j.seen.Healed, j.seen.Healed) {
 		j.report(Serves, l.Task, j.seen.Healed, "it is not in traffic after all faults have ended")
 	}
 }
@@ -233,7 +326,7 @@ func (j *checker) left(l TaskLifetime) {
 		if by != forever {
 			by += Bound(left.What) + j.seen.slack(l.Term, l.Stopped)
 		}
-		_, ok := allowed(j.allowances, left.What, l.Task, 0, l.Stopped)
+		ok := allowed(j.allowances, left.What, l.Task, 0, l.Stopped)
 		ok = ok || (left.What == ServiceToken || left.What == ClientToken) && j.unanswered(l)
 		ok = ok || left.What == AgentFails && (away || j.leaveLost(l)) || reachable > l.Term+logOutBound
 		if left.Gone <= by || ok || j.seen.Ended < by {
@@ -247,8 +340,7 @@ func (j *checker) left(l TaskLifetime) {
 // leaveLost reports whether the servers may not be notified that the task's agent has left.
 // When all leave at once, no agent may remain to pass that on.
 func (j *checker) leaveLost(l TaskLifetime) bool {
-	_, lost := allowed(j.allowances, LeaveLost, l.Task, l.Term, l.Stopped)
-	return lost || l.Term >= j.seen.Healed
+	return allowed(j.allowances, LeaveLost, l.Task, l.Term, l.Stopped) || l.Term >= j.seen.Healed
 }
 
 // unanswered reports whether a login of the task may have had no answer: those at
@@ -264,8 +356,7 @@ func (j *checker) unanswered(l TaskLifetime) bool {
 		}
 	}
 	return slices.ContainsFunc(logins, func(s interval) bool {
-		_, ok := allowed(j.allowances, LoginToken, l.Task, s.from, s.to)
-		return ok
+		return allowed(j.allowances, LoginToken, l.Task, s.from, s.to)
 	})
 }
 

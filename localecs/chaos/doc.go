@@ -2,7 +2,7 @@
 // run under faults may lose. It is pure.
 //
 // Flow: 1. a scenario file or Generate makes a list of Fault; 2. Problems reports what cannot be; 3.
-// another package runs it and records an Observed; 4. Excuses computes what the schedule's events
+// another package runs it and records an Observed; 4. Allowances computes what the schedule's events
 // may cost, and Check reports violations; 5. Shrink looks for a shorter schedule that still
 // fails.
 //

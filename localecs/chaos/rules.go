@@ -87,6 +87,8 @@ type Rule struct {
 	// where it ends at the latest, from the fault's beginning. Only faults that last
 	// for Longer have it. A request is in it that is under way at any time of it.
 	Late, AtMost, Longer time.Duration
+	// Below, if any, limits the rule to links of fewer kilobits a second.
+	Below int
 	// With, if any, is a role that dies, too: in the same task, at most checkTTL before
 	// or after.
 	With Role
@@ -95,7 +97,8 @@ type Rule struct {
 	Alone bool
 	// AllTasks: the loss may be any task's, not only the target's.
 	AllTasks bool
-	// UntilUpdated extends the window until callers can know, Forever without end.
+	// UntilUpdated extends the window until callers can know, but not beyond a fault that ends,
+	// and Late; Forever extends it without end.
 	UntilUpdated, Forever bool
 	// Reason is why, Source where that is documented.
 	Reason, Source string
@@ -106,6 +109,10 @@ type Rule struct {
 // (connect_timeout), and with it fails every request that waits for that instance
 // on the same thread; queued requests are sent in the first seconds after.
 const connecting = 8 * time.Second
+
+// narrow is a link, in kilobits a second, that the traffic of a run can fill: 20 requests and
+// their answers take 100 to 300, gossip and updates less.
+const narrow = 1000
 
 // checkTTL is the TTL of health-sync's checks.
 const checkTTL = 30 * time.Second
@@ -237,7 +244,8 @@ func outageRules() []Rule {
 			Source: "COMPATIBILITY.md, within the stop timeout"},
 		{Kind: "partition", On: "all", What: Unreachable, Late: 3 * s, Reason: "logout is not possible",
 			Source: "COMPATIBILITY.md, within the stop timeout"},
-		{Kind: "link", What: Unreachable, Late: 6 * s, Reason: "it waits behind requests", Source: "TCP"},
+		{Kind: "link", Below: narrow, What: Unreachable, Late: 6 * s, Reason: "it waits behind requests",
+			Source: "TCP"},
 		{Kind: "endpoint", On: "metadata", What: Unreachable, Late: 4 * s,
 			Reason: "a container that waits for others cannot see their end",
 			Source: "COMPATIBILITY.md, after all other containers"},
@@ -245,7 +253,7 @@ func outageRules() []Rule {
 			Source: "COMPATIBILITY.md, retried for 3 minutes"},
 		{Kind: "server", What: OutOfTraffic, Late: 30 * s,
 			Reason: "a server that comes back knows agents when they have joined", Source: "Consul's gossip"},
-		{Kind: "server", On: "down", Alone: true, What: RequestFails, Late: 30 * s,
+		{Kind: "server", On: "down", Alone: true, What: RequestFails, Late: 15 * s,
 			Reason: "it contacts the agents that it knew one after the other; if it becomes leader before, it " +
 				"removes all from the catalog until they register again", Source: "Consul: reconcileReaped"},
 		{Kind: "partition", On: "server", What: UpdatesLate, Late: 15 * s, Reason: noServer,
@@ -271,10 +279,11 @@ func outageRules() []Rule {
 			Source: "Consul's gossip"},
 		{Kind: "partition", On: anotherTask, At: Entry, What: RequestFails, Late: connecting,
 			Reason: "only these two tasks notice the partition", Source: "Consul asks agents by way of others"},
-		{Kind: "link", What: RequestFails, Late: connecting, Longer: 2 * s,
+		{Kind: "link", Below: narrow, What: RequestFails, Late: connecting, Longer: 2 * s,
 			Reason: "traffic exceeds its link's bandwidth", Source: "TCP"},
-		{Kind: "link", What: UpdatesLate, Late: 6 * s, Reason: "updates wait behind requests", Source: "TCP"},
-		{Kind: "link", What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests",
+		{Kind: "link", Below: narrow, What: UpdatesLate, Late: 6 * s, Reason: "updates wait behind requests",
+			Source: "TCP"},
+		{Kind: "link", Below: narrow, What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests",
 			Source: "Consul's gossip"},
 	}
 }

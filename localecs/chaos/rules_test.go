@@ -15,7 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-func TestExcuses(t *testing.T) {
+func TestAllowances(t *testing.T) {
 	t.Parallel()
 	dead := []string{ // health-sync, at 10 s
 		"api-1 its services' token stays, 10.00s permanently: the process that logs it out was killed; the ACL " +
@@ -49,7 +49,7 @@ func TestExcuses(t *testing.T) {
 				" tasks start late, 5.00s to 30.00s: nothing can log in or register",
 				" the task is out of traffic, 5.00s to 45.00s: a server that comes back knows agents when they have " +
 					"joined",
-				" a request fails, 15.00s to 45.00s: it contacts the agents that it knew one after the other; if it " +
+				" a request fails, 15.00s to 30.00s: it contacts the agents that it knew one after the other; if it " +
 					"becomes leader before, it removes all from the catalog until they register again",
 				" the token of a login stays, 5.00s to 16.00s: its answer does not come; the ACL controller removes " +
 					"the token",
@@ -109,8 +109,7 @@ func TestEveryRuleMatchesAnEvent(t *testing.T) {
 		for _, e := range made.Events {
 			task, on := e.target(w, made)
 			for _, r := range Rules() {
-				applies := e.For >= r.Longer && (r.On == "" || r.On == on)
-				met[r] = met[r] || applies && r.about(e, task, w) && r.together(e, made, w)
+				met[r] = met[r] || (r.On == "" || r.On == on) && r.about(e, task, w) && r.together(e, made, w)
 			}
 		}
 	}
@@ -152,6 +151,9 @@ func ruleTable() string {
 		}
 		if r.With != "" {
 			of += ", with " + string(r.With)
+		}
+		if r.Below > 0 {
+			of += fmt.Sprintf("below %d kbit/s", r.Below)
 		}
 		if r.Alone {
 			of += ", with an agent that does not answer it"

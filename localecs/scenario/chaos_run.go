@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -48,11 +49,23 @@ func (t *ChaosRun) Run(ctx context.Context, sched chaos.Schedule) (*ChaosResult,
 		r.Verdict.Violations = append(r.Verdict.Violations,
 			chaos.Violation{Invariant: chaos.Serves, At: r.Observed.Ended, Text: text})
 	}
+	if o := r.Observed; o.Healed != chaos.Never && o.Ended > 0 && r.Verdict.Judged < chaos.LeastJudged {
+		r.Verdict.Violations = append(r.Verdict.Violations, chaos.Violation{Invariant: chaos.MostJudged, At: o.Healed,
+			Text: fmt.Sprintf("%.0f %% of the requests, want %.0f %%", 100*r.Verdict.Judged, 100*chaos.LeastJudged)})
+	}
 	rep.Failures = []string{}
 	for _, v := range r.Verdict.Violations {
 		rep.Failures = append(rep.Failures, v.String())
 	}
 	return r, nil
+}
+
+// Reducible reports whether a shorter schedule may break the same invariant: one did that is about
+// the tasks, and after the traffic began.
+func (r *ChaosResult) Reducible() bool {
+	return r.Observed.Ended > 0 && slices.ContainsFunc(r.Verdict.Violations, func(v chaos.Violation) bool {
+		return v.Invariant != chaos.MostJudged
+	})
 }
 
 // observing returns what the recorder looks for.

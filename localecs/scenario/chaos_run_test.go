@@ -165,6 +165,7 @@ func TestSummaryAndTotals(t *testing.T) {
 				{Invariant: chaos.NoRequestFails, At: 4 * time.Second, Text: "503"},
 				{Invariant: chaos.Latched, Task: "api-1", At: 5 * time.Second, Text: "again"},
 			},
+			Judged:  0.76,
 			Allowed: map[string]int{"link: traffic exceeds its link's bandwidth (TCP)": 1},
 		},
 	}
@@ -175,6 +176,7 @@ Chaos, seed 7: seconds after the traffic began
   2.00s stop api-1
   3.00s Consul server down
 1 lost requests are explained by link: traffic exceeds its link's bandwidth (TCP)
+76 % of the requests were judged: a lost one would have been a violation
 VIOLATED at 4.00s: no request fails: 503
 VIOLATED at 5.00s: api-1 no instance in traffic after its TERM: again
 The shortest schedule found in 3 runs, in place of the scenario's tasks and steps:
@@ -184,8 +186,8 @@ steps: []
 	if d := cmp.Diff(text, v.text()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got, want := v.Line(), "seed 7                      2 events     100 answered     2 failed    90.0s  FAILED: "+
-		"503\n"; got != want {
+	if got, want := v.Line(), "seed 7                      2 events     100 answered     2 failed   76 % judged  "+
+		"  90.0s  FAILED: 503\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	var totals Totals

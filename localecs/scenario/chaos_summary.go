@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -26,8 +27,10 @@ type Summary struct {
 	Answered int `json:"answered"`
 	Failed   int `json:"failed"`
 	// Allowed counts what failed by the rule that explains it.
-	Allowed    map[string]int `json:"excused,omitempty"`
-	Violations []Violation    `json:"violations"`
+	Allowed map[string]int `json:"excused,omitempty"`
+	// Judged is the share of the requests that no rule would have explained if they had failed.
+	Judged     float64     `json:"judged"`
+	Violations []Violation `json:"violations"`
 	// Shortest is the shortest schedule that still fails, as part of a scenario
 	// file, and Reruns how many were tried for it.
 	Shortest string  `json:"shortest,omitempty"`
@@ -49,6 +52,7 @@ func (r *ChaosResult) Summary(seed uint64) Summary {
 	v := Summary{
 		Time: time.Now(), Kind: KindChaos, Seed: seed, Kinds: map[string]int{},
 		Answered: r.Report.Answered, Failed: r.Report.Failed, Allowed: r.Verdict.Allowed,
+		Judged:  math.Round(1000*r.Verdict.Judged) / 1000,
 		Seconds: Seconds(r.Report.Elapsed), LogDir: r.Report.LogDir,
 	}
 	for _, e := range r.Schedule.Events {
@@ -67,8 +71,8 @@ func (v Summary) Line() string {
 	if len(v.Violations) > 0 {
 		verdict = fmt.Sprintf("FAILED: %s", v.Violations[0].Text)
 	}
-	return fmt.Sprintf("seed %-20d %3d events  %6d answered  %4d failed  %6.1fs  %s\n", v.Seed, len(v.Events),
-		v.Answered, v.Failed, v.Seconds, verdict)
+	return fmt.Sprintf("seed %-20d %3d events  %6d answered  %4d failed  %3.0f %% judged  %6.1fs  %s\n",
+		v.Seed, len(v.Events), v.Answered, v.Failed, 100*v.Judged, v.Seconds, verdict)
 }
 
 // maxViolations is how many of an invariant text lists: a broken proxy costs hundreds
@@ -84,6 +88,7 @@ func (v Summary) text() string {
 	for _, name := range slices.Sorted(maps.Keys(v.Allowed)) {
 		fmt.Fprintf(&b, "%d lost requests are explained by %s\n", v.Allowed[name], name)
 	}
+	fmt.Fprintf(&b, "%.0f %% of the requests were judged: a lost one would have been a violation\n", 100*v.Judged)
 	count := map[string]int{}
 	for _, x := range v.Violations {
 		if count[x.Invariant]++; count[x.Invariant] <= maxViolations {
