@@ -3,9 +3,7 @@ package config
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -80,39 +78,6 @@ func agree(t *testing.T, path string, g string, s *jsonschema.Schema, typ reflec
 		if s.Minimum == nil || s.Maximum == nil {
 			t.Errorf("%s: an integer without range", path)
 		}
-	}
-}
-
-// docs/CONFIGURATION.md has a row, or a part of one, for each field that only agentless documents have.
-func TestPageHasEachFieldOfAgentlessDocuments(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../docs/CONFIGURATION.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	documented(t, "$", string(page), reflect.TypeFor[Config](), false)
-}
-
-// documented reports the fields without a row. All fields of a structure that only agentless documents have are theirs.
-func documented(t *testing.T, path, page string, typ reflect.Type, own bool) {
-	t.Helper()
-	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
-		typ = typ.Elem()
-	}
-	if typ.Kind() != reflect.Struct {
-		return
-	}
-	for f := range typ.Fields() {
-		name := f.Tag.Get("json")
-		if name == "-" {
-			continue
-		}
-		own := own || readRule(f.Tag.Get("check"), agent).foreign
-		listed := regexp.MustCompile("[`.]" + name + `\b`).MatchString(page)
-		if own && !listed {
-			t.Errorf("docs/CONFIGURATION.md does not have %s.%s", path, name)
-		}
-		documented(t, path+"."+name, page, f.Type, own)
 	}
 }
 

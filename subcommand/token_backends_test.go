@@ -1,7 +1,6 @@
 package subcommand
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
-// The help of -backend, token-receive and docs/TOKENS.md have each backend of the table, and no other name is one.
+// The help of -backend and token-receive have each backend of the table, and no other name is one.
 func TestEveryTokenBackendIsKnown(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"CONSUL_HTTP_ADDR": "http://127.0.0.1:8500", "VAULT_ADDR": "http://127.0.0.1:8200"}
@@ -21,19 +20,7 @@ func TestEveryTokenBackendIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := strings.FieldsFunc(namesWhere(anyBackend), func(r rune) bool { return r == ' ' || r == ',' })
-	page, err := os.ReadFile("../docs/TOKENS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(page), "\n## Backends\n")
-	table, _, _ = strings.Cut(table, "\n### ")
-	if rows := strings.Count(table, "\n| `"); rows != len(tokenBackends) {
-		t.Errorf("docs/TOKENS.md has %d backends, the program %d", rows, len(tokenBackends))
-	}
 	for _, k := range tokenBackends {
-		if !strings.Contains(table, "\n| `"+k.name+"`") {
-			t.Errorf("docs/TOKENS.md does not have the backend %q", k.name)
-		}
 		if !slices.Contains(names, k.name) {
 			t.Errorf("the help of -backend has %q, want also %q", names, k.name)
 		}

@@ -145,7 +145,7 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t scenario.ChaosR
 				return context.Cause(ctx) // the write error
 			}
 		}
-		if len(v.Violations) == 0 || f.chaos.shrink == 0 {
+		if !result.Reducible() || f.chaos.shrink == 0 {
 			return nil
 		}
 		return inStateDir(dir+"-again", func() error { return f.shorter(ctx, t, dir+"-again", result, &v) })

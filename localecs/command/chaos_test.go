@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,6 +107,33 @@ func TestEndToEndChaosCatchesWhatLosesRequests(t *testing.T) {
 	ends := strings.Contains(run.Shortest, "background: true") || strings.Contains(run.Shortest, "spot: ")
 	if n := eventsOf(t, run.Shortest); run.Reruns == 0 || run.Reruns > 2 || len(run.Events) != 4 || n >= 4 || !ends {
 		t.Errorf("of %q, after %d runs, %d are left:\n%s", run.Events, run.Reruns, n, run.Shortest)
+	}
+}
+
+// An application that exits ends the run with its reason, and no shorter schedule is run.
+func TestEndToEndChaosEndsWithABrokenApplication(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	vars := programs(t)
+	bin := t.TempDir()
+	if err := os.Symlink(filepath.Join(testkit.Programs(t), "consul-ecs"), filepath.Join(bin, "consul-ecs")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/bin/false", filepath.Join(bin, "hello")); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	code, runs, out := runChaosSeeds(t, "chaos", append(vars, "-var", "bin="+bin, "-chaos", "1", "-shrink", "3")...)
+	testkit.Equal(t, "exit code", code, 2)
+	if len(runs) != 1 {
+		t.Fatalf("runs %+v, want one\n%s", runs, out)
+	}
+	if text := fmt.Sprint(runs[0].Violations); !strings.Contains(text, "stopped unexpectedly") {
+		t.Errorf("violations %s, want that a task stopped unexpectedly", text)
+	}
+	testkit.Equal(t, "runs of shorter schedules", runs[0].Reruns, 0)
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("ended after %s, want less than a minute", took)
 	}
 }
 

@@ -27,7 +27,7 @@ func (r *stepRunner) await(ctx context.Context, a file.Await) error {
 		if holds || err != nil {
 			return holds, err
 		}
-		return false, r.unexpectedEnd()
+		return false, r.unexpectedEnd(a.Task)
 	})
 	switch {
 	case err != nil:
@@ -114,14 +114,14 @@ func (r *stepRunner) stopped(ctx context.Context, a file.Await) error {
 }
 
 // unexpectedEnd returns an error if a task has ended that no step or fault has ended.
-// With an observer that is the observer's to judge.
-func (r *stepRunner) unexpectedEnd() error {
-	if r.observed {
-		return nil
-	}
+// An observer judges that itself: then it returns an error only for the awaited task, whatever has ended it.
+func (r *stepRunner) unexpectedEnd(awaited string) error {
 	for _, t := range r.tasks.Started() {
+		if r.observed && t.Name != awaited || t.Service != "" || !t.Ended() {
+			continue
+		}
 		// MayEnd is read after Done: a fault sets it before it ends the task.
-		if t.Service == "" && t.Ended() && !r.tasks.Task(t.Name).MayEnd {
+		if r.observed || !r.tasks.Task(t.Name).MayEnd {
 			return fmt.Errorf("task %s stopped unexpectedly: %s", t.Name, r.ecs.whyEnded(t))
 		}
 	}

@@ -103,7 +103,7 @@ func (r *stepRunner) step(ctx context.Context, s file.Step) error {
 // pause waits, and fails if a task ends unexpectedly meanwhile.
 func (r *stepRunner) pause(ctx context.Context, d time.Duration) error {
 	end := time.Now().Add(d)
-	return pollUntil(ctx, func() (bool, error) { return !time.Now().Before(end), r.unexpectedEnd() })
+	return pollUntil(ctx, func() (bool, error) { return !time.Now().Before(end), r.unexpectedEnd("") })
 }
 
 // kill carries out a step. That ECS ends the task of an essential container is no

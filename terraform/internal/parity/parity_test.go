@@ -51,40 +51,6 @@ func TestRenderedTaskEqualsAdmittedTask(t *testing.T) {
 	}
 }
 
-// A field of proxy that no input has is not compared, and mesh-task refuses one that it does not know.
-func TestEachFieldOfTheProxyIsCompared(t *testing.T) {
-	t.Parallel()
-	given := map[string]bool{}
-	for name, in := range readInputs(t) {
-		var mesh struct {
-			Proxy map[string]any `json:"proxy"`
-		}
-		if err := json.Unmarshal(in.Mesh, &mesh); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for field := range mesh.Proxy {
-			given[field] = true
-		}
-	}
-	var module strings.Builder
-	for _, file := range []string{"main.tf", "variables_consul.tf"} {
-		text, err := os.ReadFile(filepath.Join("../../modules/mesh-task", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		module.Write(text)
-	}
-	for f := range reflect.TypeFor[config.Proxy]().Fields() {
-		name := f.Tag.Get("json")
-		if !given[name] {
-			t.Errorf("no input of testdata has proxy.%s", name)
-		}
-		if !regexp.MustCompile(`\b` + name + `\b( =|")`).MatchString(module.String()) {
-			t.Errorf("modules/mesh-task does not take proxy.%s", name)
-		}
-	}
-}
-
 func readInputs(t *testing.T) map[string]input {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.json")
