@@ -29,9 +29,9 @@ import (
 // endpointsFlags are the flags of `localecs endpoints`.
 type endpointsFlags struct {
 	listen, aws, awsURL     string
-	engine, project         string
-	setting, await, level   string
-	ready, json, stopsTasks bool
+	project, setting, await string
+	level                   string
+	ready                   bool
 	within                  time.Duration
 }
 
@@ -51,8 +51,7 @@ socket is needed.
 Each start of a task's first container, NAME, is a new task with a new ID. The desired
 status of a task is STOPPED when an essential container has exited, or as soon as the
 engine is asked to stop one of its containers, as docker compose stop does. In the first
-case, unless -stop-tasks=false, this command stops the task's other containers, each after
-those that depend on it.
+case this command stops the task's other containers, each after those that depend on it.
 
 With CONSUL_HTTP_ADDR it sets -aws-url in each auth method of type aws-iam in Consul that
 has no address of STS and IAM; CONSUL_HTTP_TOKEN needs acl = "write".
@@ -80,19 +79,16 @@ func (f *endpointsFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.listen, "listen", ":80", "`address` of task metadata and credentials")
 	fs.StringVar(&f.aws, "aws-listen", fmt.Sprintf(":%d", compose.AWSPort), "`address` of STS, IAM and ECS")
 	fs.StringVar(&f.awsURL, "aws-url", fmt.Sprintf("http://%s:%d", compose.EndpointsService, compose.AWSPort), "`URL` of -aws-listen for Consul servers, without a path")
-	fs.StringVar(&f.engine, "engine", "", "`URL` of the Docker engine (default $DOCKER_HOST, or its socket)")
 	fs.StringVar(&f.project, "project", "", "`name` of the docker compose project (default that of the container in which this command runs)")
 	fs.StringVar(&f.setting, "setting", "", "scenario `directory or file` with account, region, cluster and roles")
-	fs.BoolVar(&f.stopsTasks, "stop-tasks", true, "stop the other containers of a task whose essential container has exited")
 	fs.StringVar(&f.await, "await", "", "wait until logins by these auth methods work, `NAME,...`, and exit")
 	fs.DurationVar(&f.within, "within", 3*time.Minute, "how long -await waits")
 	fs.BoolVar(&f.ready, "ready", false, "check whether -listen is served, and exit")
 	fs.StringVar(&f.level, "log-level", "INFO", "TRACE, DEBUG, INFO, WARN or ERROR")
-	fs.BoolVar(&f.json, "log-json", false, "log as JSON")
 }
 
 func (f *endpointsFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := inv.UseLogger(f.level, f.json); err != nil {
+	if err := inv.UseLogger(f.level, false); err != nil {
 		return &exit.UsageError{Err: err}
 	}
 	ctx, stop := cli.SignalContext(ctx, ends()...)
@@ -161,7 +157,7 @@ func (f *endpointsFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 		return &exit.UsageError{Err: err}
 	}
 	self, _ := os.Hostname() // a container's is its ID
-	host := cmp.Or(f.engine, inv.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock")
+	host := cmp.Or(inv.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock")
 	dock, err := compose.Dial(ctx, host, f.project, self)
 	if err != nil {
 		return err
@@ -172,7 +168,7 @@ func (f *endpointsFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 		store.PutRole(role)
 	}
 	cluster := cluster.ClusterFacts{Account: setting.AWS(), Name: setting.Cluster}
-	a := compose.NewAgent(dock, compose.NewState(cluster, definitions), store, f.stopsTasks, inv.Log)
+	a := compose.NewAgent(dock, compose.NewState(cluster, definitions), store, inv.Log)
 	if err := a.Update(ctx); err != nil {
 		return err
 	}

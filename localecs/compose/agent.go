@@ -35,8 +35,6 @@ type Agent struct {
 	store  *iam.Store
 	log    hclog.Logger
 	wake   chan struct{}
-	// stopsTasks is set if tasks whose essential container has exited are stopped.
-	stopsTasks bool
 
 	// updating is held from reading the engine until the state is updated: an older reading must
 	// not replace a newer one.
@@ -58,9 +56,9 @@ type grant struct {
 
 // NewAgent returns an agent. Definitions name their roles by ARN; roles that are not in the store are
 // added to it, without tags or permissions.
-func NewAgent(e Engine, state *State, store *iam.Store, stopsTasks bool, log hclog.Logger) *Agent {
+func NewAgent(e Engine, state *State, store *iam.Store, log hclog.Logger) *Agent {
 	return &Agent{
-		engine: e, state: state, store: store, stopsTasks: stopsTasks, log: log, wake: make(chan struct{}, 1),
+		engine: e, state: state, store: store, log: log, wake: make(chan struct{}, 1),
 		keys: map[string]grant{}, stopping: map[string]bool{},
 	}
 }
@@ -79,9 +77,7 @@ func (a *Agent) Run(ctx context.Context) {
 			a.log.Warn("project cannot be read", logkey.Error, problem)
 		}
 		before = problem
-		if a.stopsTasks {
-			a.stop(ctx)
-		}
+		a.stop(ctx)
 		select {
 		case <-a.wake:
 		case <-time.After(period):

@@ -112,7 +112,7 @@ type agentFixture struct {
 	log   *testkit.Log
 }
 
-func newAgentFixture(t *testing.T, stopsTasks bool) *agentFixture {
+func newAgentFixture(t *testing.T) *agentFixture {
 	t.Helper()
 	doc, err := taskdef.Parse([]byte(definition))
 	if err != nil {
@@ -120,15 +120,15 @@ func newAgentFixture(t *testing.T, stopsTasks bool) *agentFixture {
 	}
 	r := &agentFixture{dock: newDock(), store: iam.NewStore(), log: &testkit.Log{}}
 	r.state = compose.NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []compose.FileTask{{Name: "web", Definition: doc.Definition}})
-	r.Agent = compose.NewAgent(r.dock, r.state, r.store, stopsTasks, hclog.New(&hclog.LoggerOptions{Output: r.log, DisableTime: true}))
+	r.Agent = compose.NewAgent(r.dock, r.state, r.store, hclog.New(&hclog.LoggerOptions{Output: r.log, DisableTime: true}))
 	return r
 }
 
 // bubble runs the agent while test does.
-func bubble(t *testing.T, stopsTasks bool, test func(t *testing.T, r *agentFixture)) {
+func bubble(t *testing.T, test func(t *testing.T, r *agentFixture)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newAgentFixture(t, stopsTasks)
+		r := newAgentFixture(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); r.Run(ctx) }()
@@ -155,7 +155,7 @@ func (r *agentFixture) desired(t *testing.T) string {
 }
 
 func TestChangesAreSeenAtOnce(t *testing.T) {
-	bubble(t, true, func(t *testing.T, r *agentFixture) {
+	bubble(t, func(t *testing.T, r *agentFixture) {
 		before, _ := r.dock.seen()
 		r.dock.changed <- nil
 		synctest.Wait()
@@ -179,7 +179,7 @@ func TestChangesAreSeenAtOnce(t *testing.T) {
 }
 
 func TestEssentialContainerEndsItsTask(t *testing.T) {
-	bubble(t, true, func(t *testing.T, r *agentFixture) {
+	bubble(t, func(t *testing.T, r *agentFixture) {
 		r.dock.end("app")
 		pass(20 * time.Second)
 		_, stopped := r.dock.seen()
@@ -192,19 +192,9 @@ func TestEssentialContainerEndsItsTask(t *testing.T) {
 	})
 }
 
-func TestTasksAreLeftToOthers(t *testing.T) {
-	bubble(t, false, func(t *testing.T, r *agentFixture) {
-		r.dock.end("app")
-		pass(20 * time.Second)
-		if _, stopped := r.dock.seen(); len(stopped) > 0 || r.desired(t) != "STOPPED" {
-			t.Errorf("stopped %v, desired %s", stopped, r.desired(t))
-		}
-	})
-}
-
 // Without the engine the state stays, and that is logged once.
 func TestUnreachableEngine(t *testing.T) {
-	bubble(t, true, func(t *testing.T, r *agentFixture) {
+	bubble(t, func(t *testing.T, r *agentFixture) {
 		r.dock.fail(errors.New("engine is away"))
 		pass(10 * time.Second)
 		if got := r.desired(t); got != "RUNNING" {
@@ -233,7 +223,7 @@ func get(t *testing.T, h http.Handler, path string) (int, map[string]any) {
 }
 
 func TestCredentialsAreRenewedBeforeTheirEnd(t *testing.T) {
-	bubble(t, true, func(t *testing.T, r *agentFixture) {
+	bubble(t, func(t *testing.T, r *agentFixture) {
 		h := r.TaskHandler(t.Context(), nil)
 		key := func() (id any) {
 			code, answer := get(t, h, "/v2/credentials/web")
@@ -268,7 +258,7 @@ func TestCredentialsAreRenewedBeforeTheirEnd(t *testing.T) {
 
 func TestTaskThatHasJustStarted(t *testing.T) {
 	t.Parallel()
-	r := newAgentFixture(t, true) // which does not run: only a request has it look
+	r := newAgentFixture(t) // which does not run: only a request has it look
 	stats := func(_ context.Context, id string) *metadata.Stats {
 		s := &metadata.Stats{}
 		s.Memory.Usage = uint64(len(id))
@@ -301,7 +291,7 @@ func TestTaskThatHasJustStarted(t *testing.T) {
 // run: by the ID of the old one it would lose its tokens.
 func TestTaskThatHasJustRestarted(t *testing.T) {
 	t.Parallel()
-	r := newAgentFixture(t, true) // which does not run: only a request has it look
+	r := newAgentFixture(t) // which does not run: only a request has it look
 	h := r.TaskHandler(t.Context(), nil)
 	_, first := get(t, h, "/v4/web.app/task")
 	for _, name := range []string{"", "envoy", "app"} {
@@ -327,7 +317,7 @@ func TestTaskThatHasJustRestarted(t *testing.T) {
 
 func TestAWSRequestsAreSigned(t *testing.T) {
 	t.Parallel()
-	r := newAgentFixture(t, true)
+	r := newAgentFixture(t)
 	h := r.AWSHandler("us-east-1")
 	for name, req := range map[string]*http.Request{
 		"STS": httptest.NewRequest(http.MethodPost, "/", strings.NewReader("Action=GetCallerIdentity&Version=2011-06-15")),

@@ -227,7 +227,7 @@ func (c *container) status(e RecordedEvent) {
 		if e.Detail == "exit code 0" || e.Detail == "" {
 			g = GlyphExit
 		}
-		c.Exit = e.Detail
+		c.Exit, c.Note = e.Detail, e.Detail
 		c.end(e.At, g, "STOPPED "+e.Detail)
 	}
 }
