@@ -65,7 +65,7 @@ func (r *stepRunner) blocked(err error, a file.Await) error {
 func (r *stepRunner) holds(ctx context.Context, a file.Await, answered int) (holds bool, soFar string, err error) {
 	switch {
 	case a.Steady:
-		return r.steady(ctx, a.Service, file.Leaves{})
+		return r.steady(ctx, a.Service, "")
 	case a.Service != "":
 		checks, current := r.consul.watch.Now()
 		n := r.consul.passing(checks, a.Service)
@@ -110,7 +110,7 @@ func (r *stepRunner) stopped(ctx context.Context, a file.Await) error {
 	if t := r.tasks.Task(a.Task); a.StopCode != "" && t.View().StopCode != a.StopCode {
 		return fmt.Errorf("it stopped with %s", r.ecs.whyEnded(t))
 	}
-	return r.cleanup.cleared(ctx, a.Task, a.Leaves())
+	return r.cleanup.cleared(ctx, a.Task, a.AgentFails)
 }
 
 // unexpectedEnd returns an error if a task has ended that no step or fault has ended.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/retry"
-	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
@@ -30,7 +28,7 @@ type cleanup struct {
 
 // cleared waits until nothing of a stopped task is left in Consul but what its
 // step declares, unless an observer judges that.
-func (c *cleanup) cleared(ctx context.Context, name string, leaves file.Leaves) error {
+func (c *cleanup) cleared(ctx context.Context, name string, agentFails string) error {
 	c.tasks.Change(name, func(t *Task) { t.Checked = true })
 	if c.observed {
 		return nil
@@ -42,10 +40,10 @@ func (c *cleanup) cleared(ctx context.Context, name string, leaves file.Leaves) 
 	}
 	for {
 		found, err := c.look.leftBy(ctx, t.Task, t.HasAgent())
-		declared, rest := splitDeclared(found, leaves)
+		declared, rest := splitDeclared(found, agentFails)
 		switch took := time.Since(since); {
 		case err == nil && len(rest) == 0:
-			return c.reportRemaining(name, declared, leaves)
+			return c.reportRemaining(name, declared, agentFails)
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s (%w)", still(took, rest, err), context.Cause(ctx))
 		case took > limit(rest):
@@ -71,24 +69,17 @@ func (c *cleanup) leftNothing(name string) {
 	c.progress.emit(Event{Kind: view.KindCleared, Task: name, Text: text})
 }
 
-// reportRemaining reports what remains as declared. All of it has to remain: a step
-// is exact.
-func (c *cleanup) reportRemaining(name string, stays []leftover, leaves file.Leaves) error {
-	if len(leaves.Tokens) == 0 && leaves.Agent == "" {
+// reportRemaining reports the failed agent that remains as declared. It has to: a step is exact.
+func (c *cleanup) reportRemaining(name string, stays []leftover, agentFails string) error {
+	if agentFails == "" {
 		c.leftNothing(name)
 		return nil
 	}
-	for _, method := range slices.Sorted(maps.Keys(leaves.Tokens)) {
-		if !slices.ContainsFunc(stays, func(l leftover) bool { return l.Method == method }) {
-			return fmt.Errorf("no token of %s is left of it, but its step declares one: %s", method,
-				leaves.Tokens[method])
-		}
-	}
-	if leaves.Agent != "" && !slices.ContainsFunc(stays, func(l leftover) bool { return l.Agent != "" }) {
-		return fmt.Errorf("its agent has left, but its step declares that it fails: %s", leaves.Agent)
+	if len(stays) == 0 {
+		return fmt.Errorf("its agent has left, but its step declares that it fails: %s", agentFails)
 	}
 	for _, s := range stays {
-		l := ReportedLeftover{Task: name, What: s.String(), Reason: reason(s, leaves)}
+		l := ReportedLeftover{Task: name, What: s.String(), Reason: agentFails}
 		c.mu.Lock()
 		c.left = append(c.left, l)
 		c.mu.Unlock()

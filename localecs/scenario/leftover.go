@@ -194,22 +194,10 @@ func still(took time.Duration, rest []leftover, err error) string {
 	return fmt.Sprintf("still in Consul after %s: %s", took.Round(time.Second), what)
 }
 
-// reason returns the reason that a step declares for something that remains; empty for
-// none.
-func reason(l leftover, leaves file.Leaves) string {
-	switch {
-	case l.Agent == "":
-		return leaves.Tokens[l.Method]
-	case l.State == agentFailed:
-		return leaves.Agent
-	}
-	return ""
-}
-
-// splitDeclared separates what may remain from everything else.
-func splitDeclared(found []leftover, leaves file.Leaves) (declared, rest []leftover) {
+// splitDeclared separates the failed agent, if a step declares a reason for it, from everything else.
+func splitDeclared(found []leftover, agentFails string) (declared, rest []leftover) {
 	for _, l := range found {
-		if reason(l, leaves) != "" {
+		if l.State == agentFailed && agentFails != "" {
 			declared = append(declared, l)
 		} else {
 			rest = append(rest, l)

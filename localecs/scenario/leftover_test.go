@@ -6,33 +6,27 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// TestSplitDeclared: of tokens those of its methods, of agents those that failed.
 func TestSplitDeclared(t *testing.T) {
 	t.Parallel()
-	service, client := leftover{Token: "1", Method: "services"}, leftover{Token: "2", Method: "clients"}
+	service := leftover{Token: "1", Method: "services"}
 	instance := leftover{Service: "api-1234"}
 	failed, alive := leftover{Agent: "n", State: "failed"}, leftover{Agent: "n", State: "alive"}
-	leaves := file.Leaves{Tokens: map[string]string{"services": "no process logs out"}}
-	dead := file.Leaves{Agent: "it was killed"}
+	const dead = "it was killed"
 	for _, c := range []struct {
 		name           string
 		found          []leftover
-		leaves         file.Leaves
+		agentFails     string
 		reported, rest []leftover
 	}{
-		{"nothing", nil, file.Leaves{}, nil, nil},
-		{"nothing declared", []leftover{service, instance, failed}, file.Leaves{}, nil,
+		{"nothing", nil, "", nil, nil},
+		{"nothing declared", []leftover{service, instance, failed}, "", nil,
 			[]leftover{service, instance, failed}},
 		{"an agent that fails", []leftover{service, failed}, dead, []leftover{failed}, []leftover{service}},
 		{"one that may yet", []leftover{alive}, dead, nil, []leftover{alive}},
-		{"of one method", []leftover{service, client, instance}, leaves, []leftover{service},
-			[]leftover{client, instance}},
 	} {
-		reported, rest := splitDeclared(c.found, c.leaves)
+		reported, rest := splitDeclared(c.found, c.agentFails)
 		same := cmp.AllowUnexported(leftover{})
 		if cmp.Diff(c.reported, reported, same) != "" || cmp.Diff(c.rest, rest, same) != "" {
 			t.Errorf("%s: declared %v, rest %v; want %v and %v", c.name, reported, rest, c.reported, c.rest)

@@ -67,14 +67,14 @@ func (e *ecsTasks) reportService(name string) error {
 }
 
 // remove deletes a service and waits until nothing of its tasks is left.
-func (r *stepRunner) remove(ctx context.Context, name string, leaves file.Leaves) error {
+func (r *stepRunner) remove(ctx context.Context, name string, agentFails string) error {
 	_, err := r.ecs.region.Plane().DeleteService(r.ecs.region.Call(),
 		shapes.DeleteServiceInput{Cluster: r.file.Cluster, Service: name, Force: true})
 	if err != nil {
 		return err
 	}
 	err = pollUntil(ctx, func() (bool, error) {
-		steady, _, err := r.steady(ctx, name, leaves)
+		steady, _, err := r.steady(ctx, name, agentFails)
 		return steady, err
 	})
 	if err != nil {
@@ -85,9 +85,9 @@ func (r *stepRunner) remove(ctx context.Context, name string, leaves file.Leaves
 
 // steady reports whether a service has reached its desired state, and nothing is left
 // in Consul of the tasks that it has stopped.
-func (r *stepRunner) steady(ctx context.Context, name string, leaves file.Leaves) (steady bool, soFar string,
+func (r *stepRunner) steady(ctx context.Context, name string, agentFails string) (steady bool, soFar string,
 	err error) {
-	if err := r.clearStopped(ctx, name, leaves); err != nil {
+	if err := r.clearStopped(ctx, name, agentFails); err != nil {
 		return false, "", err
 	}
 	s, err := r.ecs.service(name)
@@ -107,12 +107,12 @@ func (r *stepRunner) stopping(service string) bool {
 }
 
 // clearStopped waits until nothing is left of a service's stopped tasks.
-func (r *stepRunner) clearStopped(ctx context.Context, service string, leaves file.Leaves) error {
+func (r *stepRunner) clearStopped(ctx context.Context, service string, agentFails string) error {
 	return forEach(r.tasks.Started(), func(t Task) error {
 		if t.Service != service || t.Checked || !t.Ended() {
 			return nil
 		}
-		if err := r.cleanup.cleared(ctx, t.Name, leaves); err != nil {
+		if err := r.cleanup.cleared(ctx, t.Name, agentFails); err != nil {
 			return fmt.Errorf("%s: %w", t.Name, err)
 		}
 		return nil

@@ -128,7 +128,7 @@ func (r *stepRunner) stop(ctx context.Context, s file.Stop) error {
 	var done atomic.Int64
 	return forEach(s.Tasks, func(name string) error {
 		defer func() { r.progress.showSoFar(fmt.Sprintf("%d of %d", done.Add(1), len(s.Tasks))) }()
-		if err := r.stopOne(ctx, name, s.Background, s.Leaves()); err != nil {
+		if err := r.stopOne(ctx, name, s.Background, s.AgentFails); err != nil {
 			return fmt.Errorf("stop %s: %w", name, err)
 		}
 		return nil
@@ -146,9 +146,9 @@ func forEach[T any](items []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-func (r *stepRunner) stopOne(ctx context.Context, name string, background bool, leaves file.Leaves) error {
+func (r *stepRunner) stopOne(ctx context.Context, name string, background bool, agentFails string) error {
 	if _, service := r.file.Services[name]; service {
-		return r.remove(ctx, name, leaves)
+		return r.remove(ctx, name, agentFails)
 	}
 	r.tasks.mayEnd(name)
 	task := r.tasks.clusterTask(name)
@@ -164,7 +164,7 @@ func (r *stepRunner) stopOne(ctx context.Context, name string, background bool, 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return r.cleanup.cleared(ctx, name, leaves)
+	return r.cleanup.cleared(ctx, name, agentFails)
 }
 
 // pollInterval is how often pollUntil polls.

@@ -69,7 +69,7 @@ steps:
 - stop: [web]
 - post: {task: web, url: "http://127.0.0.1:80/x"}
 - traffic: {task: web, port: 80, rate: 1}
-- stop: {leavesTokens: {m: ""}}
+- stop: {}
 - kill: {task: two, process: /bin/x, signal: SIGNONE}
 - start: [two, three]
 - await: {task: two, container: a, status: passing, stopped: true, stopCode: Bored, within: 1s}
@@ -140,8 +140,6 @@ faults: [{for: 1s}]
 		`environmentFiles: "web.env": want the ARN in the task definition, such as arn:aws:s3:::bucket/web.env`,
 		`environmentFiles["arn:aws:s3:::b/x.env"]: want a file`,
 		`steps[17]: stop: want a list of tasks`,
-		`steps[17]: stop: leavesTokens: auth method "m" is not in checks.noTokensOf`,
-		`steps[17]: stop: leavesTokens["m"]: want the reason, which the report shows`,
 		`steps[18]: kill: task "two" is not running by then`,
 		`steps[18]: kill: container: process and signal need one: without it everything in the task is killed`,
 		`steps[18]: kill: process: "/bin/x": want the program's name without its directory`,
@@ -150,7 +148,7 @@ faults: [{for: 1s}]
 			`stopped`,
 		`steps[20]: await: stopCode: "Bored": want one of EssentialContainerExited, TaskFailedToStart, ` +
 			`UserInitiated, ServiceSchedulerInitiated, SpotInterruption, TerminationNotice, InfrastructureHealth`,
-		`steps[21]: await: stopCode, leavesTokens and agentFails need stopped`,
+		`steps[21]: await: stopCode and agentFails need stopped`,
 		`steps[22]: get: task "two" is not running by then`, // it was awaited to stop
 		`steps[22]: get: url: "ftp://127.0.0.1/x": want one such as http://127.0.0.1:9090/path`,
 		`steps[23]: traffic: there is traffic already; end it first`,
@@ -167,7 +165,7 @@ faults: [{for: 1s}]
 		`steps[31]: await: tokens: -1: want 0 or more`,
 		`steps[31]: await: tokens: checks.noTokensOf names no auth method: there is nothing to count`,
 		`steps[32]: await: restarts needs container, and 1 or more`,
-		`steps[33]: await: stopCode, leavesTokens and agentFails need stopped`,
+		`steps[33]: await: stopCode and agentFails need stopped`,
 		`steps[33]: await: agentFails needs checks.agentsLeft: true`,
 		`steps[34]: await: container, status, restarts, tokens, inTraffic, stopped and stopCode need task`,
 		`steps[34]: await: tokens: checks.noTokensOf names no auth method: there is nothing to count`,
@@ -181,7 +179,7 @@ faults: [{for: 1s}]
 		`steps[38]: faults: faults[1].endpoint: want exactly one of slow, hang, status, cut, wrong, skew, noTags`,
 		`steps[41]: stop: agentFails needs checks.agentsLeft: true`,
 		`steps[41]: stop: at: 4s: want a time that is not before that of an earlier step`,
-		`steps[41]: stop: leavesTokens and agentFails need a step that waits for the end: this one has background`,
+		`steps[41]: stop: agentFails needs a step that waits for the end: this one has background`,
 		`steps[43]: stop: at: 1s: want a time that is not before that of an earlier step`,
 		`steps[43]: stop: task "four" is not running by then`, // the one in the background may still have been
 	}
@@ -245,7 +243,7 @@ steps:
 - traffic: {task: a, port: 80, rate: 1}
 - endTraffic: {minFailed: 1, maxFailed: 3}
 - stop: [a]
-- stop: {tasks: [c], leavesTokens: {m: no process logs out}}
+- stop: {tasks: [c], agentFails: it was killed}
 checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 `))
 	if err != nil {
@@ -266,13 +264,9 @@ checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 		images["i"].Volumes); diff != "" {
 		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
-	diff := cmp.Diff(Leaves{Agent: "it was killed"}, s.Steps[3].Await.Leaves())
-	if diff != "" || !s.Checks.AgentsLeft {
-		t.Errorf("checks %+v; leaves (-want +got):\n%s", s.Checks, diff)
-	}
-	if !s.Checks.CleanExits {
-		t.Errorf("checks %+v; leaves (-want +got):\n%s", s.Checks, diff)
-	}
+	testkit.Equal(t, "AgentFails", s.Steps[3].Await.AgentFails, "it was killed")
+	testkit.Equal(t, "AgentsLeft", s.Checks.AgentsLeft, true)
+	testkit.Equal(t, "CleanExits", s.Checks.CleanExits, true)
 	var limits []string
 	for _, i := range []int{4, 6, 8} {
 		limits = append(limits, s.Steps[i].EndTraffic.Limits().String())
@@ -283,7 +277,7 @@ checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 	if diff := cmp.Diff(&Stop{Tasks: []string{"a"}}, s.Steps[9].Stop); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(&Stop{Tasks: []string{"c"}, LeavesTokens: map[string]string{"m": "no process logs out"}},
+	if diff := cmp.Diff(&Stop{Tasks: []string{"c"}, AgentFails: "it was killed"},
 		s.Steps[10].Stop); diff != "" {
 		t.Error(diff)
 	}

@@ -2,7 +2,6 @@ package file
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
 	"reflect"
 	"slices"
@@ -59,9 +58,9 @@ func (s *Scenario) stepProblems(step Step, p *progress) []error {
 	step.valueProblems(add)
 	switch a := step.Await; {
 	case step.Stop != nil:
-		s.leavesProblems(step.Stop.Leaves(), add)
+		s.agentProblems(step.Stop.AgentFails, add)
 	case a != nil:
-		s.leavesProblems(a.Leaves(), add)
+		s.agentProblems(a.AgentFails, add)
 		if a.Tokens != nil && len(s.Checks.NoTokensOf) == 0 {
 			add("tokens: checks.noTokensOf names no auth method: there is nothing to count")
 		}
@@ -69,17 +68,9 @@ func (s *Scenario) stepProblems(step Step, p *progress) []error {
 	return errs
 }
 
-// leavesProblems reports what is expected to remain and is not looked for.
-func (s *Scenario) leavesProblems(l Leaves, add func(string, ...any)) {
-	for _, method := range slices.Sorted(maps.Keys(l.Tokens)) {
-		if !slices.Contains(s.Checks.NoTokensOf, method) {
-			add("leavesTokens: auth method %q is not in checks.noTokensOf", method)
-		}
-		if l.Tokens[method] == "" {
-			add("leavesTokens[%q]: want the reason, which the report shows", method)
-		}
-	}
-	if l.Agent != "" && !s.Checks.AgentsLeft {
+// agentProblems reports an agent that is expected to fail and is not looked for.
+func (s *Scenario) agentProblems(fails string, add func(string, ...any)) {
+	if fails != "" && !s.Checks.AgentsLeft {
 		add("agentFails needs checks.agentsLeft: true")
 	}
 }
@@ -248,8 +239,8 @@ func (s *Stop) problems(add func(string, ...any)) {
 	switch {
 	case len(s.Tasks) == 0:
 		add("want a list of tasks")
-	case s.Background && (s.LeavesTokens != nil || s.AgentFails != ""):
-		add("leavesTokens and agentFails need a step that waits for the end: this one has background")
+	case s.Background && s.AgentFails != "":
+		add("agentFails needs a step that waits for the end: this one has background")
 	}
 }
 
@@ -285,7 +276,7 @@ func (a *Await) check() bool { return a.Status != "" || a.Container != "" && a.R
 
 // aboutEnd reports whether a field is set that belongs to the end of a task.
 func (a *Await) aboutEnd() bool {
-	return a.StopCode != "" || a.LeavesTokens != nil || a.AgentFails != ""
+	return a.StopCode != "" || a.AgentFails != ""
 }
 
 // taskProblems checks what is awaited of a task.
@@ -304,7 +295,7 @@ func (a *Await) taskProblems(add func(string, ...any)) {
 		add("task needs container, and status passing, warning or critical")
 	}
 	if !a.Stopped && a.aboutEnd() {
-		add("stopCode, leavesTokens and agentFails need stopped")
+		add("stopCode and agentFails need stopped")
 	}
 	codes := []string{
 		scheduler.StopEssentialContainerExited, scheduler.StopTaskFailedToStart, scheduler.StopUserInitiated,

@@ -54,10 +54,6 @@ type Stop struct {
 	// Background continues with the next step at once; another stop or await of the
 	// tasks may wait for their end.
 	Background bool `yaml:"background,omitempty"`
-	// LeavesTokens has the auth methods whose tokens stay, each with the reason,
-	// and states that they do: it is a mistake when there are none. Everything
-	// else has to go.
-	LeavesTokens map[string]string `yaml:"leavesTokens,omitempty"`
 	// AgentFails is the reason why the tasks' agents do not leave, and states that
 	// the server takes them for failed. Empty means that they leave.
 	AgentFails string `yaml:"agentFails,omitempty"`
@@ -72,21 +68,6 @@ func (s *Stop) UnmarshalYAML(unmarshal func(any) error) error {
 	*s = Stop{}
 	return unmarshal((*mapping)(s))
 }
-
-// Leaves is what remains in Consul of a task that has ended, as its step declares,
-// each with the reason.
-type Leaves struct {
-	// Tokens are by auth method.
-	Tokens map[string]string
-	// Agent is that of an agent which is failed.
-	Agent string
-}
-
-// Leaves returns what remains of the tasks.
-func (s Stop) Leaves() Leaves { return Leaves{s.LeavesTokens, s.AgentFails} }
-
-// Leaves returns what remains of a task that has stopped.
-func (a Await) Leaves() Leaves { return Leaves{a.LeavesTokens, a.AgentFails} }
 
 // Await waits for one condition: Passing instances of Service in Consul, the
 // ECS service Service to be Steady, Logins, Requests answered since the step began, or, of Task, one of: Status of the
@@ -114,9 +95,8 @@ type Await struct {
 	// left in Consul. StopCode is ECS's for it; empty means any.
 	Stopped  bool   `yaml:"stopped,omitempty"`
 	StopCode string `yaml:"stopCode,omitempty"`
-	// LeavesTokens and AgentFails are as in Stop.
-	LeavesTokens map[string]string `yaml:"leavesTokens,omitempty"`
-	AgentFails   string            `yaml:"agentFails,omitempty"`
+	// AgentFails is as in Stop.
+	AgentFails string `yaml:"agentFails,omitempty"`
 
 	// Logins are auth methods by which tasks can log in.
 	Logins []string `yaml:"logins,omitempty"`
