@@ -14,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 var (
@@ -116,9 +117,10 @@ func TestRunKeepsPassing(t *testing.T) {
 		if err := w.runFor(time.Hour); err != nil {
 			t.Errorf("got %v", err)
 		}
-		if n := len(w.setups); n < 6 || n > 7 || w.setups[0] != 0 || w.setups[1] != setupAgain {
-			t.Errorf("setups at %v", w.setups)
+		if n := len(w.setups); n < 6 || n > 7 {
+			t.Fatalf("%d setups, want 6 or 7", n)
 		}
+		testkit.Equal(t, "times of the first setups", w.setups[:2], []time.Duration{0, setupAgain})
 		// An hour in steps of 24 to 36 s.
 		if n := len(w.passes); n < 100 || n > 150 {
 			t.Errorf("%d passes", n)
@@ -304,10 +306,10 @@ func TestRefusalEndsRun(t *testing.T) {
 				w := newScripted(t)
 				refuse(w)
 				err := w.Run(t.Context())
-				var permanent *retry.PermanentError
-				if !errors.As(err, &permanent) || !errors.Is(err, errRefused) || time.Since(w.start) != 0 {
-					t.Errorf("got %v after %s", err, time.Since(w.start))
+				if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !errors.Is(err, errRefused) {
+					t.Errorf("got %v, want a permanent %v", err, errRefused)
 				}
+				testkit.Equal(t, "time until the end", time.Since(w.start), 0)
 			})
 		})
 	}
@@ -325,8 +327,9 @@ func TestLaterSetupFailureDoesNotEndRun(t *testing.T) {
 			}
 			return nil
 		}
-		if err := w.runFor(time.Hour); err != nil || len(w.setups) < 5 || len(w.passes) < 100 {
-			t.Errorf("got %v after %d setups and %d passes", err, len(w.setups), len(w.passes))
+		testkit.ErrorContains(t, w.runFor(time.Hour), "")
+		if s, p := len(w.setups), len(w.passes); s < 5 || p < 100 {
+			t.Errorf("%d setups and %d passes, want 5 and 100", s, p)
 		}
 	})
 }
@@ -350,10 +353,9 @@ func TestLostLeadership(t *testing.T) {
 		if err := w.runFor(10 * time.Minute); err != nil {
 			t.Errorf("got %v", err)
 		}
-		if terms != 2 || w.forgotten != 2 || len(w.setups) != 2 || w.setups[1] != time.Minute ||
-			w.logged("[WARN]  leadership lost") != 1 {
-			t.Errorf("%d terms, setups at %v", terms, w.setups)
-		}
+		testkit.Equal(t, "leaderships, sessions forgotten, warnings",
+			[]int{terms, w.forgotten, w.logged("[WARN]  leadership lost")}, []int{2, 2, 1})
+		testkit.Equal(t, "times of setups", w.setups[1:], []time.Duration{time.Minute})
 	})
 }
 
@@ -369,9 +371,9 @@ func TestConsulAwayForTheLock(t *testing.T) {
 			}
 			return lead(ctx)
 		}
-		if err := w.runFor(time.Hour); err != nil || len(w.passes) == 0 ||
-			w.logged("leadership failed, retrying") == 0 {
-			t.Errorf("got %v, %d passes after %d attempts", err, len(w.passes), attempts)
+		testkit.ErrorContains(t, w.runFor(time.Hour), "")
+		if p, l := len(w.passes), w.logged("leadership failed, retrying"); p == 0 || l == 0 {
+			t.Errorf("%d passes and %d lines about failures after %d attempts, want some", p, l, attempts)
 		}
 	})
 }

@@ -112,7 +112,9 @@ func (f *fakeConsul) remove(kind, id string, do func()) {
 
 // txn removes a node unless it has changed.
 func (f *fakeConsul) txn(r *http.Request, serf api.HealthCheck, node api.Node) *http.Response {
-	if f.nodes[node.Node] == "" || serf.ModifyIndex != serfIndex(f.nodes[node.Node]) || node.ModifyIndex != 1 {
+	status := f.nodes[node.Node]
+	current := serf.ModifyIndex == serfIndex(status) && node.ModifyIndex == 1
+	if status == "" || !current {
 		return f.answer(r, http.StatusConflict,
 			api.TxnResponse{Errors: api.TxnErrors{{What: "failed, index is stale"}}})
 	}
@@ -141,7 +143,8 @@ func (f *fakeConsul) read(path string, r *http.Request) any {
 		list := []tokenEntry{}
 		q := r.URL.Query()
 		for _, t := range f.tokens {
-			if method := q.Get("authmethod"); method == t.AuthMethod || method == "" && q.Get("policy") == "" {
+			method := q.Get("authmethod")
+			if all := method == "" && q.Get("policy") == ""; all || method == t.AuthMethod {
 				list = append(list, t)
 			}
 		}
@@ -161,7 +164,8 @@ func (f *fakeConsul) read(path string, r *http.Request) any {
 	kind, name := parts[0]+"/"+parts[1], parts[2]
 	list := []serviceEntry{}
 	for _, s := range f.services {
-		if kind == "catalog/service" && s.name == name && ours(s) || kind == "catalog/node-services" && s.Node == name {
+		named := kind == "catalog/service" && s.name == name && ours(s)
+		if onNode := kind == "catalog/node-services" && s.Node == name; named || onNode {
 			list = append(list, s.serviceEntry)
 		}
 	}

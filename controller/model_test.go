@@ -67,7 +67,10 @@ func TestModel(t *testing.T) {
 	take := func() (seed uint64, ok bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if next >= most || t.Failed() || *modelSeeds == 0 && late() {
+		if next >= most || t.Failed() {
+			return 0, false
+		}
+		if *modelSeeds == 0 && late() {
 			return 0, false
 		}
 		next++
@@ -271,7 +274,7 @@ func (m *model) fault(what string) {
 
 // check holds what is left against the bound.
 func (m *model) check() {
-	if m.ecs.errors > 0 || m.ecs.slow > 0 || m.consul.fail != nil {
+	if faulty := m.ecs.errors > 0 || m.ecs.slow > 0; faulty || m.consul.fail != nil {
 		m.calm = time.Now()
 		return
 	}

@@ -37,7 +37,7 @@ func (e *modelECS) List(_ context.Context, _, desired string, each func(string))
 		if fails && e.m.chance(0.5) {
 			continue
 		}
-		if t.shown() && !t.vanished() && t.desired(desired) {
+		if visible := t.shown() && !t.vanished(); visible && t.desired(desired) {
 			each(t.id)
 		}
 	}

@@ -129,7 +129,7 @@ func (t *modelTask) end(m *model) {
 
 // vanish makes ECS not know the live task for a while.
 func (t *modelTask) vanish(m *model) {
-	if t.live() && t.vanishes.IsZero() && reached(t.created, t.lag+time.Minute) {
+	if first := t.live() && t.vanishes.IsZero(); first && reached(t.created, t.lag+time.Minute) {
 		m.note("task %s vanishes for ECS", t.id)
 		t.vanishes = time.Now()
 	}

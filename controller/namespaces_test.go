@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/controller/setup"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func TestNamespaceOfTags(t *testing.T) {
@@ -211,10 +212,12 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	}
 	f.err = errors.New("throttled")
 	f.tasks["2"] = in("api")
-	if err := f.follow(t, c); !errors.Is(err, f.err) || !strings.Contains(err.Error(), "read the tags of tasks: ") ||
-		len(c.namespaces.ensured) != 2 {
-		t.Errorf("got %v, ensured %v", err, c.namespaces.ensured)
+	err := f.follow(t, c)
+	testkit.ErrorContains(t, err, "read the tags of tasks: ")
+	if !errors.Is(err, f.err) {
+		t.Errorf("got %v, want %v", err, f.err)
 	}
+	testkit.Equal(t, "ensured namespaces", len(c.namespaces.ensured), 2)
 }
 
 // TestPartialListMakesNoNamespaces: tasks of a list that could not be read to its end
@@ -265,9 +268,9 @@ func TestPassMakesNamespaces(t *testing.T) {
 		// Two pages of the list, and at first one description of the dead task and two
 		// of the tags.
 		for _, calls := range []int{5, 2} {
-			if r, err := c.Pass(t.Context()); err != nil || r.AWS.Calls != calls || r.Running != 152 {
-				t.Errorf("%d tasks with %d calls, want 152 with %d: %v", r.Running, r.AWS.Calls, calls, err)
-			}
+			r, err := c.Pass(t.Context())
+			testkit.ErrorContains(t, err, "")
+			testkit.Equal(t, "tasks and calls", []int{r.Running, r.AWS.Calls}, []int{152, calls})
 		}
 		if !slices.Equal(got, []string{"web"}) {
 			t.Errorf("ensured %q, want web", got)

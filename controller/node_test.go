@@ -100,9 +100,7 @@ func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 			t.Errorf("task %s has lost its token", id)
 		}
 	}
-	if len(r.Deleted) != 4 || r.Foreign != 3 || len(r.Kept) != 2 {
-		t.Errorf("%d deleted, %d foreign, kept %+v", len(r.Deleted), r.Foreign, r.Kept)
-	}
+	testkit.Equal(t, "deleted, foreign and retained", []int{len(r.Deleted), r.Foreign, len(r.Kept)}, []int{4, 3, 2})
 	log := w.log.String()
 	if n := strings.Count(log, "token deleted successfully: "); n != 2 {
 		t.Errorf("%d lines of deleted tokens in\n%s", n, log)
@@ -167,9 +165,11 @@ func TestClusterNodeStays(t *testing.T) {
 	w.join(task1)
 	w.ecs.stop(task1)
 	w.requests.take()
-	if r := w.pass(); len(r.Deleted) != 2 || r.NodeMissing || r.Deleted[0].Evidence != "ECS shows the task as STOPPED" {
-		t.Errorf("report %+v", r)
+	r := w.pass()
+	if len(r.Deleted) != 2 || r.NodeMissing {
+		t.Fatalf("report %+v, want two deletions and the node", r)
 	}
+	testkit.Equal(t, "evidence", r.Deleted[0].Evidence, "ECS shows the task as STOPPED")
 	seen := w.requests.take()
 	if n := len(writes(seen)); n != 2 || slices.Contains(seen, "GET /v1/health/node/"+w.Cluster.ARN) {
 		t.Errorf("%d writes of %q", n, seen)
@@ -200,10 +200,9 @@ func TestOneTasksErrorHidesNoOther(t *testing.T) {
 		return next.RoundTrip(r)
 	})
 	r, err := once(t, w.Cleaner)
-	if err == nil || !strings.Contains(err.Error(), "broken pipe 1") ||
-		!strings.Contains(err.Error(), "broken pipe 2") || len(r.Failed) != 2 || len(r.Deleted) != 4 {
-		t.Errorf("%d failed, %d deleted, %v", len(r.Failed), len(r.Deleted), err)
-	}
+	testkit.ErrorContains(t, err, "broken pipe 1")
+	testkit.ErrorContains(t, err, "broken pipe 2")
+	testkit.Equal(t, "failed and deleted", []int{len(r.Failed), len(r.Deleted)}, []int{2, 4})
 	if r := w.pass(); len(r.Deleted) != 2 {
 		t.Errorf("the next pass: %+v", r)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 const (
@@ -156,10 +157,11 @@ func TestDecide(t *testing.T) {
 			evidence := ""
 			for _, i := range plan.Delete {
 				evidence = i.Evidence
-				if stopped := strings.Contains(evidence, "STOPPED"); stopped != (i.Reason == ReasonStopped) ||
-					!stopped && i.Reason != ReasonMissing {
-					t.Errorf("reason %q of evidence %q", i.Reason, evidence)
+				want := ReasonMissing
+				if strings.Contains(evidence, "STOPPED") {
+					want = ReasonStopped
 				}
+				testkit.Equal(t, "reason of evidence "+evidence, i.Reason, want)
 			}
 			if want := len(s.Tokens) + 1; evidence != "" && len(plan.Delete) != want {
 				t.Errorf("%d deletions, want %d", len(plan.Delete), want)

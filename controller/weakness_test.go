@@ -13,6 +13,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // onECS makes the fixture ask the ECS API through AWS's SDK. The tasks are those of
@@ -56,15 +57,13 @@ func TestPassOnTheECSAPI(t *testing.T) {
 	ids := w.run(ecs, awstest.TaskGroup{Family: "web", Count: 250})
 	tokens := w.tokensOf(ids)
 	w.register(ids[7], "api-7", "critical")
-	if r := w.pass(); len(r.Deleted) != 0 || r.Running != 250 || r.AWS.Calls != 3 {
-		t.Errorf("first pass: deleted %v, %d running, %d calls", r.Deleted, r.Running, r.AWS.Calls)
-	}
-	ecs.Stop(ids[7], ids[200])
 	r := w.pass()
-	left := w.alive(tokens...)
-	if len(left) != 248 || slices.Contains(left, tokens[7]) || slices.Contains(left, tokens[200]) || r.AWS.Calls != 4 {
-		t.Errorf("%d tokens left, %d calls", len(left), r.AWS.Calls)
-	}
+	testkit.Equal(t, "first pass: deletions, tasks and calls", []int{len(r.Deleted), r.Running, r.AWS.Calls},
+		[]int{0, 250, 3})
+	ecs.Stop(ids[7], ids[200])
+	r = w.pass()
+	testkit.Equal(t, "tokens of the stopped tasks", len(w.alive(tokens[7], tokens[200])), 0)
+	testkit.Equal(t, "tokens and calls", []int{len(w.alive(tokens...)), r.AWS.Calls}, []int{248, 4})
 	if _, there := w.onNode("api-7"); there {
 		t.Error("the node is left")
 	}
@@ -128,9 +127,9 @@ func TestFailuresAreNoDeath(t *testing.T) {
 	w.ecs.stopped = []string{strings.Repeat("d", 32)} // listed, and its ID is unknown
 	for range 2 {
 		r := w.pass()
-		if len(r.Delete) != 0 || len(r.Kept) != 4 ||
-			slices.ContainsFunc(r.Kept, func(k RetainedTask) bool { return k.Reason != KeepUnknown }) {
-			t.Errorf("report = %+v", r)
+		testkit.Equal(t, "deletions and retained tasks", []int{len(r.Delete), len(r.Kept)}, []int{0, 4})
+		for _, k := range r.Kept {
+			testkit.Equal(t, "reason of a retained task", k.Reason, KeepUnknown)
 		}
 	}
 	if left := w.alive(tokens...); len(left) != 4 {
@@ -232,10 +231,8 @@ func TestOneFailureStopsNoOther(t *testing.T) {
 		return strings.HasSuffix(r.URL.Path, client) || r.URL.Path == "/v1/catalog/deregister"
 	}}
 	r, err := once(t, w.Cleaner)
-	if err == nil || !strings.Contains(err.Error(), "3 of the deletions failed: ") || len(r.Failed) != 3 ||
-		r.ConsulErrors != 3 {
-		t.Errorf("error %v, report %+v", err, r)
-	}
+	testkit.ErrorContains(t, err, "3 of the deletions failed: ")
+	testkit.Equal(t, "failures and errors of Consul", []int{len(r.Failed), r.ConsulErrors}, []int{3, 3})
 	w.requests.next = w.requests.next.(*failingTransport).next
 	if left := w.alive(client, service); !slices.Equal(left, []string{client}) {
 		t.Errorf("left: %v", left)
