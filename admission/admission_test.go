@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -197,7 +198,7 @@ func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 	checked := 0
 	for name, mesh := range corpus {
 		first := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh))
-		if first.Rejected(false) || first.Format != formatECS || !first.Injected {
+		if injected := first.Injected && !first.Rejected(false); !injected || first.Format != formatECS {
 			continue
 		}
 		answer := describe(t, first)
@@ -206,8 +207,8 @@ func TestRegisteredDefinitionIsCurrent(t *testing.T) {
 			t.Errorf("%s is changed:\n%s", name, diff)
 		}
 		other := admit(t, bytes.ReplaceAll(answer, []byte("example/"), []byte("other/")), meshFile(t, mesh))
-		if bytes.Contains(answer, []byte("/admission")) && bytes.Contains(answer, []byte("example/")) &&
-			!strings.Contains(taskdef.Diff(other.Plain, other.After), taskdef.SealTag) {
+		sealed := bytes.Contains(answer, []byte("/admission")) && bytes.Contains(answer, []byte("example/"))
+		if sealed && !strings.Contains(taskdef.Diff(other.Plain, other.After), taskdef.SealTag) {
 			t.Errorf("%s: another image has the same hash", name)
 		}
 		checked++
@@ -252,10 +253,9 @@ func TestAnotherMeshFileChangesOwnedFieldsOnly(t *testing.T) {
 			if workload.IsMeshContainer(c.Name) {
 				continue
 			}
-			if w := want.Definition.ContainerDefinitions[i]; c.Name != w.Name ||
-				!slices.Equal(c.EntryPoint, w.EntryPoint) || !slices.Equal(c.DependsOn, w.DependsOn) {
-				t.Errorf("%s: container %+v, want %+v", name, c, w)
-			}
+			w := want.Definition.ContainerDefinitions[i]
+			testkit.Equal(t, name+": container", fmt.Sprintf("%s %q %v", c.Name, c.EntryPoint, c.DependsOn),
+				fmt.Sprintf("%s %q %v", w.Name, w.EntryPoint, w.DependsOn))
 		}
 		if a, b := len(again.Definition.ContainerDefinitions), len(want.Definition.ContainerDefinitions); a != b {
 			t.Errorf("%s: %d containers, want %d", name, a, b)

@@ -331,7 +331,8 @@ func TestConditionalHealthCheckAllowsForTheStart(t *testing.T) {
 			}
 			var found []string
 			for _, f := range r.Findings {
-				if f.Code == codeHealthStart || f.Code == codeDefault && strings.Contains(f.Message, "startPeriod") {
+				byDefault := f.Code == codeDefault && strings.Contains(f.Message, "startPeriod")
+				if f.Code == codeHealthStart || byDefault {
 					found = append(found, f.Code+" "+f.Path)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -98,10 +99,12 @@ func TestNameOfARoleIsNotCalledComputed(t *testing.T) {
 	r := resultWithRole(t, `{"TaskRoleArn": "consul-ecs/web", "ContainerDefinitions": []}`, nil)
 	err := RoleChecker{IAM: oneRole{err: errors.New("asked")}}.Check(t.Context(), r)
 	const want = "the task role consul-ecs/web is a name and not an ARN: it was not checked"
-	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want ||
-		r.Findings[0].Fix != "write the ARN as taskRoleArn" {
-		t.Errorf("error %v, findings %v", err, r.Findings)
+	testkit.ErrorContains(t, err, "")
+	if len(r.Findings) != 1 {
+		t.Fatalf("findings %v, want one", r.Findings)
 	}
+	testkit.Equal(t, "message", r.Findings[0].Message, want)
+	testkit.Equal(t, "fix", r.Findings[0].Fix, "write the ARN as taskRoleArn")
 }
 
 // noFamilies answers as an ECS that fails when it is asked.

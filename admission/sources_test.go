@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // annotated returns a definition of one application with labels.
@@ -164,7 +166,7 @@ func TestMountPathsAreComparedAsDirectories(t *testing.T) {
 				t.Errorf("%v, want %v", r.Findings, c.want)
 			}
 			for i, m := range r.After.Definition.ContainerDefinitions[0].MountPoints {
-				if m.ContainerPath == "/consul" && i > 0 && len(c.want) == 0 {
+				if second := m.ContainerPath == "/consul" && i > 0; second && len(c.want) == 0 {
 					t.Errorf("the volume is mounted twice: %+v", r.After.Definition.ContainerDefinitions[0].MountPoints)
 				}
 			}
@@ -183,10 +185,9 @@ func TestDescribedDefinitionIsRegisteredWithoutTheMesh(t *testing.T) {
 	}
 	want := []string{"ADM-NOT-INJECTED $", "ADM-OUTPUT $",
 		`ADM-ANN-VALUE $.containerDefinitions[0].dockerLabels["consul.hashicorp.com/ttl"]`}
-	if got := codesAndPaths(r); !slices.Equal(got, want) || r.After.Definition.Family != "app" ||
-		len(r.After.Definition.Tags) != 1 {
-		t.Errorf("findings %v, want %v, definition %+v", r.Findings, want, r.After.Definition)
-	}
+	testkit.Equal(t, "findings", codesAndPaths(r), want)
+	testkit.Equal(t, "family", r.After.Definition.Family, "app")
+	testkit.Equal(t, "tags", len(r.After.Definition.Tags), 1)
 	if text := string(r.After.Bytes()); strings.Contains(text, "revision") || !strings.Contains(text, "shop") {
 		t.Errorf("output %s", text)
 	}

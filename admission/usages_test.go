@@ -83,9 +83,11 @@ func TestRequirements(t *testing.T) {
 					text = fmt.Sprintf("%s_prefix %s %s", q.Resource, q.Segment, q.Access)
 				}
 				rights[q.Holder] = append(rights[q.Holder], text)
-				if q.Reason == "" || strings.ContainsAny(q.Reason, "{}") ||
-					!strings.HasPrefix(q.Path, "$.containerDefinitions[") {
-					t.Errorf("requirement %+v", q)
+				if q.Reason == "" || strings.ContainsAny(q.Reason, "{}") {
+					t.Errorf("reason %q of requirement %+v", q.Reason, q)
+				}
+				if !strings.HasPrefix(q.Path, "$.containerDefinitions[") {
+					t.Errorf("path %q, want that of a container", q.Path)
 				}
 			}
 			if got := strings.Join(rights[holderOperator], ", "); got != c.operator {
