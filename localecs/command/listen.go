@@ -38,6 +38,9 @@ func listenOrDelegate(inv *cli.Invocation, mode network.Mode, engine string, add
 			if op, ok := errors.AsType[*net.OpError](err); ok {
 				err = op.Err // which does not repeat the address
 			}
+			if holder := network.Holder(a, err); holder != "" {
+				err = fmt.Errorf("%w: %s has it", err, holder)
+			}
 			errs = append(errs, fmt.Errorf("listen at %s: %w", a, err))
 			continue
 		}

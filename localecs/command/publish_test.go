@@ -113,7 +113,7 @@ func fetchUntil(ctx context.Context, url string) (all []fetched) {
 	return all
 }
 
-// A port that is taken is named before anything starts.
+// A port that is taken is named with its holder, before anything starts.
 func TestPublishedPortIsTaken(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -127,8 +127,13 @@ func TestPublishedPortIsTaken(t *testing.T) {
 	got := call(t, "run", "-dir", state, "-image", "x=host", "-publish", fmt.Sprintf("%s:web:80", l.Addr()),
 		filepath.Join(dir, "web.json"))
 	testkit.Equal(t, "exit status", got.code, 3)
-	if want := fmt.Sprintf("listen at %s: bind: address already in use", l.Addr()); !strings.Contains(got.stderr, want) {
-		t.Errorf("stderr: got %q, want %q in it", got.stderr, want)
+	for _, want := range []string{
+		fmt.Sprintf("listen at %s: bind: address already in use: process ", l.Addr()),
+		fmt.Sprintf(" (command.test) that listens on %s has it", l.Addr()),
+	} {
+		if !strings.Contains(got.stderr, want) {
+			t.Errorf("stderr: got %q, want %q in it", got.stderr, want)
+		}
 	}
 	if _, err := os.Stat(state); err == nil {
 		t.Error("the run has made its directory")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,6 +169,11 @@ func try(p Port) error {
 	return l.Close()
 }
 
+// Holder says which process listens at a TCP address that another listener was refused for; empty when it is unknown.
+func Holder(address netip.AddrPort, err error) string {
+	return holder(Port{Number: int(address.Port()), Address: specific(address.Addr())}, err)
+}
+
 func holder(p Port, err error) string {
 	if !errors.Is(err, unix.EADDRINUSE) {
 		return ""
@@ -181,8 +188,23 @@ func holder(p Port, err error) string {
 			ip, _ := netip.AddrFromSlice(s.ID.Source)
 			at := netip.AddrPortFrom(ip.Unmap(), s.ID.SourcePort)
 			if s.State == listening && p.meets(Port{Number: int(at.Port()), Protocol: p.protocol(), Address: specific(at.Addr())}) {
-				return "something on this host that listens on " + at.String()
+				return fmt.Sprintf("%s that listens on %s", process(s.INode), at)
 			}
+		}
+	}
+	return "something on this host"
+}
+
+// process returns the name of a process that has a socket, as far as this user may look.
+func process(inode uint32) string {
+	descriptors, _ := filepath.Glob("/proc/[0-9]*/fd/[0-9]*") // an error is that of a bad pattern
+	for _, d := range descriptors {
+		if to, err := os.Readlink(d); err != nil || to != fmt.Sprintf("socket:[%d]", inode) {
+			continue
+		}
+		pid := strings.Split(d, "/")[2]
+		if name, err := os.ReadFile("/proc/" + pid + "/comm"); err == nil {
+			return fmt.Sprintf("process %s (%s)", pid, strings.TrimSpace(string(name)))
 		}
 	}
 	return "something on this host"
