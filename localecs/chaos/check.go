@@ -160,9 +160,18 @@ func (j *checker) called(task string, r Request) bool {
 const LeastJudged = 0.6
 
 // Judged returns the share of the schedule's time in which a request that fails is a violation, if
-// every task is in the traffic all the time.
+// every task is in the traffic until it is replaced, and its callers avoid it some seconds later.
 func (s Schedule) Judged(w Topology) float64 {
-	windows := slices.DeleteFunc(Allowances(s, w), func(e Allowance) bool { return e.What != RequestFails })
+	all := Allowances(s, w)
+	windows := slices.DeleteFunc(slices.Clone(all), func(e Allowance) bool { return e.What != RequestFails })
+	for _, e := range s.Events {
+		if e.By == "" {
+			continue
+		}
+		if by := updatedBy(all, w, e.At, updateBound, e.Instead); by > e.At+updateBound {
+			windows = append(windows, Allowance{From: e.At, To: min(e.At+ending, by)})
+		}
+	}
 	slices.SortFunc(windows, func(a, b Allowance) int { return cmp.Compare(a.From, b.From) })
 	var covered, until time.Duration
 	for _, e := range windows {
@@ -192,8 +201,12 @@ func (j *checker) unaware(r Request) bool {
 }
 
 // evidence is how many requests in a row show that a task which cannot answer is not called: one of
-// five instances would have had one of them, but for one case in 10^9.
-const evidence = 100
+// eight instances would have had one of them, but for 3 cases in 10,000.
+const evidence = 60
+
+// ending is how long a task may take from its end to the last request that it explains: its application
+// stops some seconds after TERM, and evidence takes some seconds of traffic.
+const ending = 10 * time.Second
 
 // avoided reports whether callers no longer called a task before the request: since the task is silent
 // they were answered all the time, and no server that started since could have told them of it again.

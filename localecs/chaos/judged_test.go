@@ -17,7 +17,7 @@ func TestMostOfAScheduleIsJudged(t *testing.T) {
 	w.Tasks = append(w.Tasks, w.Tasks[0])
 	w.Tasks[4].Name = "api-4"
 	for _, length := range []time.Duration{time.Minute, 3 * time.Minute} {
-		seeds := testkit.Share(400)
+		seeds := testkit.Share(400 / int(length/time.Minute))
 		var shares []float64
 		for seed := range uint64(seeds) {
 			shares = append(shares, Generate(random(seed), length, w).Judged(w))
@@ -42,8 +42,11 @@ func TestJudgedShareOfASchedule(t *testing.T) {
 		"a window that the end cuts": {[]Event{partition(90*s, 10*s, "api-1", All)}, 0.9},
 		"windows that overlap": {[]Event{partition(10*s, 12*s, "api-1", All),
 			freeze(20*s, 12*s, "api-2", "sidecar-proxy")}, 0.7},
-		"a wide link":   {[]Event{link(10*s, 10*s, narrow)}, 1},
-		"a narrow link": {[]Event{link(10*s, 12*s, narrow-1)}, 0.8},
+		"a wide link": {[]Event{link(10*s, 10*s, narrow)}, 1},
+		"a task that is replaced while updates are late": {[]Event{partition(10*s, 5*s, "web", Server),
+			replaced(Event{At: 12 * s, Stop: "api-1"}, "api-r1", "api-1")}, 0.9},
+		"a task that is replaced": {[]Event{replaced(Event{At: 12 * s, Stop: "api-1"}, "api-r1", "api-1")}, 1},
+		"a narrow link":           {[]Event{link(10*s, 12*s, narrow-1)}, 0.8},
 	} {
 		got := Schedule{For: 100 * s, Events: c.events}.Judged(helloDefinition())
 		if (got-c.want)*(got-c.want) > 1e-9 {
@@ -115,11 +118,11 @@ func TestRequestsAreExplainedByWhatCanCauseTheirLoss(t *testing.T) {
 		"a stopped task is called no more": {[]Event{server(5*s, 6*s), stop, slowAgent},
 			changes{stopped(13 * s), failed(36*s, 37*s)}, one()},
 		"a stopped task is called after answers, since a server started": {late,
-			changes{stopped(25 * s), answers(16*s, 100), failed(32*s, 33*s)}, one(lateUpdate)},
+			changes{stopped(25 * s), answers(16*s, 60), failed(32*s, 33*s)}, one(lateUpdate)},
 		"a stopped task is not called after answers of a server that runs": {apart,
-			changes{stopped(25 * s), answers(16*s, 100), failed(32*s, 33*s)}, one()},
+			changes{stopped(25 * s), answers(16*s, 60), failed(32*s, 33*s)}, one()},
 		"a stopped task is called after fewer answers": {apart,
-			changes{stopped(25 * s), answers(16*s, 99), failed(32*s, 33*s)}, one(lateUpdate)},
+			changes{stopped(25 * s), answers(16*s, 59), failed(32*s, 33*s)}, one(lateUpdate)},
 	} {
 		schedule := Schedule{For: time.Minute, Events: c.events}
 		seen := well()
