@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -60,9 +59,8 @@ type Options struct {
 	TimeScale float64
 	// GatePeriod makes containers that wait for others start only at a multiple
 	// of it: the ECS agent looks every 5 s. 0 means at once.
-	GatePeriod time.Duration
-	// HealthyAfter is controlplane.Options' own, which TimeScale divides.
-	HealthyAfter time.Duration
+	GatePeriod   time.Duration
+	HealthyAfter time.Duration // as in controlplane.Options, before TimeScale
 	// Observe gets every status change, in order for each task. It must not block.
 	Observe func(Event)
 	// Output gets each line of a container's output, with its newline, besides
@@ -171,6 +169,9 @@ func (c *Cluster) resolve(name string) (addresses []netip.Addr, exists bool) {
 	if slices.Contains(c.endpoints.awsHosts, name) {
 		return []netip.Addr{c.fabric.Infra().Gateway}, true
 	}
+	if ip, ok := c.fabric.Host(name); ok {
+		return []netip.Addr{ip}, true
+	}
 	return c.tasks.resolve(name)
 }
 
@@ -187,10 +188,8 @@ func (c *Cluster) LogFile(task, container string) string {
 
 func (c *Cluster) volumeDir() string { return filepath.Join(c.options.Dir, "volumes") }
 
-// Dial connects from the VPC, as a machine outside of every task would.
-func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	return c.fabric.Infra().DialContext(ctx, network, address)
-}
+// Fabric returns the network; its Infra is the VPC's own, outside of every task.
+func (c *Cluster) Fabric() *network.Fabric { return c.fabric }
 
 // Lost returns a channel that is closed when the cluster cannot go on; Err is the reason.
 func (c *Cluster) Lost() <-chan struct{} { return c.lost }

@@ -374,7 +374,7 @@ func TestCloseEndsRunningTasks(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.dir, "volumes")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("volumes are left: %v", err)
 	}
-	if _, err := w.Dial(context.Background(), "tcp", "10.42.0.1:80"); err == nil {
+	if _, err := w.Fabric().Infra().DialContext(context.Background(), "tcp", "10.42.0.1:80"); err == nil {
 		t.Error("STS and IAM still answer")
 	}
 }

@@ -14,7 +14,7 @@ func TestECSAPIAtTheGateway(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, nil)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		return w.Dial(ctx, network, address)
+		return w.Fabric().Infra().DialContext(ctx, network, address)
 	}}}
 	ask := func(target string) string {
 		t.Helper()

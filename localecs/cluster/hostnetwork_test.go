@@ -156,7 +156,8 @@ func hostTasksSideBySide(t *testing.T) {
 		t.Errorf("both tasks' metadata is at %s", first.resources.host)
 	}
 	// By the simulator's own ways, too.
-	for _, dial := range []func(context.Context, string, string) (net.Conn, error){w.Dial, second.Dial} {
+	vpc := w.Fabric().Infra().DialContext
+	for _, dial := range []func(context.Context, string, string) (net.Conn, error){vpc, second.Dial} {
 		c, err := dial(t.Context(), "tcp", first.IP()+":9001")
 		if err != nil {
 			t.Fatal(err)

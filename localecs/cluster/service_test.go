@@ -35,7 +35,7 @@ func (w *fixture) dial(t *testing.T) (net.Conn, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	return w.Dial(ctx, "tcp", serviceAddress)
+	return w.Fabric().Infra().DialContext(ctx, "tcp", serviceAddress)
 }
 
 // greets reports whether the service answers.

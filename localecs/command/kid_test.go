@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -40,6 +41,17 @@ func kid(args []string) int {
 		case <-signals:
 		}
 		server.Shutdown(context.Background())
+	case "fetch": // gets URLs
+		client := &http.Client{Timeout: 10 * time.Second}
+		for _, url := range args[1:] {
+			res, err := client.Get(url)
+			if err != nil {
+				fmt.Println(url + ": failed")
+				continue
+			}
+			body, _ := io.ReadAll(res.Body)
+			fmt.Printf("%s: %s\n", url, body)
+		}
 	case "daemon": // leaves a daemon in its own session, which gets no signals
 		daemonize("fork")
 		endOn(syscall.SIGTERM)

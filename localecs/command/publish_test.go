@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,5 +138,39 @@ func TestPublishedPortIsTaken(t *testing.T) {
 	}
 	if _, err := os.Stat(state); err == nil {
 		t.Error("the run has made its directory")
+	}
+}
+
+// A task reaches the addresses outside that are named, and no others.
+func TestTaskReachesNamedAddressesOutside(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		testkit.Missing(t, "network namespaces need root")
+	}
+	database := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "rows")
+	}))
+	defer database.Close()
+	address := database.Listener.Addr().String()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := given{
+		"job.json": `{"family": "job", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"],
+			"cpu": "256", "memory": "512", "containerDefinitions": [{"name": "app", "image": "kid", "command": [
+			"fetch", "http://db:5432/", "http://` + address + `/", "http://other:5432/"]}]}`,
+		"localecs.yaml": `images:
+  kid: {programs: {/bin/kid: "${kid}"}, entrypoint: [kid], env: [GORACE=atexit_sleep_ms=0]}
+`,
+	}.write(t)
+	got := call(t, "run", "-dir", t.TempDir(), "-var", "kid="+self, "-outside", "db:5432="+address,
+		filepath.Join(dir, "job.json"))
+	testkit.Equal(t, "exit status", got.code, 0)
+	for _, want := range []string{"db:5432 leads out to " + address, "http://db:5432/: rows",
+		"http://" + address + "/: failed", "http://other:5432/: failed"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("got %q, want %q in it", got.stdout, want)
+		}
 	}
 }

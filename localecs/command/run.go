@@ -35,6 +35,7 @@ type runFlags struct {
 	tasks     definitionFlags
 	check     bool
 	publish   []string
+	outside   []string
 	// listeners listen at the addresses of the plans, once these are ready.
 	listeners map[netip.AddrPort]*net.TCPListener
 }
@@ -110,6 +111,12 @@ func runCommand() cli.Command {
 				"the healthy tasks of a service, as 8080:web:80; may be repeated", func(text string) error {
 				f.publish = append(f.publish, text)
 				_, err := file.ParsePublished(text)
+				return err
+			})
+			fs.Func("outside", "`NAME:PORT[=HOST:PORT]`: a TCP address of this machine's network that tasks "+
+				"may reach, as db:5432=127.0.0.1:5432; may be repeated", func(text string) error {
+				f.outside = append(f.outside, text)
+				_, err := file.ParseOutside(text)
 				return err
 			})
 			fs.Func("seed", "replace the scenarios' seed, which selects the requests that faults affect, by `number`", f.takeSeed)
@@ -320,7 +327,7 @@ func (f *runFlags) load(path string, values map[string]string) (*file.Scenario, 
 	if err != nil {
 		return nil, nil, nil, hint(path, err)
 	}
-	scene.Publish = append(scene.Publish, f.publish...)
+	scene.Publish, scene.Outside = append(scene.Publish, f.publish...), append(scene.Outside, f.outside...)
 	plan, warnings, err := scenario.Prepare(scene, values, f.network)
 	if err == nil && f.docker == "" { // the engine may have other images
 		warnings = append(warnings, plan.MissingImages()...)

@@ -73,7 +73,7 @@ func (f *runFlags) prepareTasks(paths []string) (*scenario.Plan, []string, error
 		return nil, nil, err
 	}
 	s := f.tasks.sources
-	s.Publish = f.publish
+	s.Publish, s.Outside = f.publish, f.outside
 	s.Vars, s.Network, s.EngineImages = values, f.network, f.docker != "" // which then has images without a setting
 	return scenario.PrepareDefinitions(paths, s)
 }

@@ -40,6 +40,7 @@ type Fabric struct {
 	changes inflight.Group // of addresses and tasks
 	mu      sync.Mutex
 	tasks   map[*Namespace]bool
+	hosts   map[string]netip.Addr // by name
 }
 
 // New makes the network of the mode. The error is a *host.MissingError when
@@ -49,7 +50,7 @@ func New(o Options) (*Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fabric{plan: p, pool: shapes.NewPool(p.subnet), tasks: map[*Namespace]bool{}}
+	f := &Fabric{plan: p, pool: shapes.NewPool(p.subnet), tasks: map[*Namespace]bool{}, hosts: map[string]netip.Addr{}}
 	gateway := p.addressing(p.at(1))
 	if o.Mode == Host {
 		if err := checkLoopback(gateway); err != nil {
@@ -85,6 +86,29 @@ func (f *Fabric) AddInfraAddress() (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	return ip, nil
+}
+
+// AddHost gives a name, in lower case, an address of Infra, or returns the one that it has.
+func (f *Fabric) AddHost(name string) (netip.Addr, error) {
+	if ip, ok := f.Host(name); ok {
+		return ip, nil
+	}
+	ip, err := f.AddInfraAddress()
+	if err != nil {
+		return ip, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hosts[name] = ip
+	return ip, nil
+}
+
+// Host returns the address of a name of AddHost.
+func (f *Fabric) Host(name string) (ip netip.Addr, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ip, ok = f.hosts[name]
+	return ip, ok
 }
 
 // Attach makes the network of one task.

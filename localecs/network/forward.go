@@ -44,7 +44,7 @@ func (f *Forwarder) Serve(ctx context.Context) {
 		c, err := f.Listener.AcceptTCP()
 		if err != nil {
 			if ctx.Err() == nil {
-				f.Log.Error("published port does not accept connections any more", logkey.Address, f.Listener.Addr(),
+				f.Log.Error("forwarded port does not accept connections any more", logkey.Address, f.Listener.Addr(),
 					logkey.Error, err)
 			}
 			return
@@ -58,7 +58,7 @@ func (f *Forwarder) forward(ctx context.Context, from *net.TCPConn) {
 	to, err := f.connect(ctx)
 	if err != nil {
 		_ = from.SetLinger(0) // a reset: no task has read anything
-		f.Log.Warn("connection to a published port was refused", logkey.Address, f.Listener.Addr(), logkey.Error, err)
+		f.Log.Warn("connection was refused", logkey.Address, f.Listener.Addr(), logkey.Error, err)
 		return
 	}
 	defer to.Close()
@@ -71,8 +71,9 @@ func (f *Forwarder) forward(ctx context.Context, from *net.TCPConn) {
 
 // connect tries each target once, the next in turn first, and again until Wait is over.
 func (f *Forwarder) connect(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, f.Wait, errors.New("no task runs that is healthy and accepts it"))
+	ctx, cancel := context.WithTimeout(ctx, f.Wait)
 	defer cancel()
+	failed := errors.New("no healthy task runs")
 	for {
 		targets, turn := f.Targets(), int(f.turn.Add(1))
 		for i := range targets {
@@ -82,10 +83,11 @@ func (f *Forwarder) connect(ctx context.Context) (net.Conn, error) {
 			if err == nil {
 				return c, nil
 			}
+			failed = err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, failed
 		case <-time.After(targetPause):
 		}
 	}

@@ -21,7 +21,7 @@ func (r *stepRunner) question(ctx context.Context, s file.Step) (err error) {
 	switch {
 	case s.MTLS != nil:
 		e.Kind, e.Task = KindMTLS, s.MTLS.Task
-		e.Text, err = mtls(ctx, r.ecs.cluster.Dial, r.tasks.clusterTask(e.Task).IP(), *s.MTLS)
+		e.Text, err = mtls(ctx, r.ecs.cluster.Fabric().Infra().DialContext, r.tasks.clusterTask(e.Task).IP(), *s.MTLS)
 	case s.Get != nil:
 		e.Kind, e.Task = KindGet, s.Get.Task
 		e.Text, err = ask(ctx, r.tasks.clusterTask(e.Task).Dial, http.MethodGet, *s.Get)

@@ -28,8 +28,8 @@ type Sources struct {
 	Secrets map[string]string
 	// EnvironmentFiles are absolute paths by ARN.
 	EnvironmentFiles map[string]string
-	// Publish has ports of this machine, beside those of Setting.
-	Publish []string
+	// Publish and Outside are added to those of Setting.
+	Publish, Outside []string
 	// Setting is a scenario file, or its directory, of which everything is used but
 	// tasks, steps, faults, checks and the Consul server. Empty is SettingName beside
 	// the definitions, if it exists.
@@ -114,10 +114,10 @@ func PrepareDefinitions(paths []string, s Sources) (plan *Plan, warnings []strin
 	d.plan.file.Secrets = merged(d.plan.file.Secrets, s.Secrets)
 	d.plan.file.EnvironmentFiles = merged(d.plan.file.EnvironmentFiles, s.EnvironmentFiles)
 	d.plan.file.Publish = append(d.plan.file.Publish, s.Publish...)
-	var fileErr, publishErr error
+	d.plan.file.Outside = append(d.plan.file.Outside, s.Outside...)
+	var fileErr error
 	d.plan.environmentFiles, fileErr = d.plan.file.EnvironmentFileTexts()
-	d.plan.published, publishErr = d.plan.file.PublishedPorts()
-	err = errors.Join(s.Network.CheckSubnet(d.plan.file.Subnet), err, fileErr, publishErr, d.missing())
+	err = errors.Join(s.Network.CheckSubnet(d.plan.file.Subnet), err, fileErr, d.plan.connect(), d.missing())
 	if err != nil {
 		return nil, warnings, err
 	}

@@ -32,6 +32,8 @@ const (
 	KindService view.Kind = "service"
 	// KindPublished is a port of this machine, Address, that leads to a task or service.
 	KindPublished view.Kind = "published"
+	// KindOutside is a name, at Address, that leads out of the run.
+	KindOutside view.Kind = "outside"
 	// KindRemains lists what Consul still holds of a stopped task after a while.
 	KindRemains view.Kind = "remains"
 	// KindLeft names what of a stopped task stays in Consul, as its step expects.

@@ -24,6 +24,8 @@ type Plan struct {
 	alone []string
 	// published are the ports of this machine that lead to tasks.
 	published []file.Published
+	// outside are the addresses that tasks may reach outside of the run.
+	outside []file.Outside
 }
 
 // Prepare reads every task definition and other file, and finds every program.
@@ -35,12 +37,12 @@ func Prepare(f *file.Scenario, vars map[string]string, mode network.Mode) (plan 
 	faultErr := errors.Join(f.FaultProblems(defs.Containers(), mode == network.Host)...)
 	images, imageErr := f.HostImages(vars)
 	files, fileErr := f.EnvironmentFileTexts()
-	published, publishErr := f.PublishedPorts()
-	if err := errors.Join(mode.CheckSubnet(f.Subnet), taskErr, faultErr, imageErr, fileErr, publishErr); err != nil {
+	plan = &Plan{file: f, network: mode, defs: defs, images: images, roles: f.IdentityRoles(), environmentFiles: files}
+	err = errors.Join(mode.CheckSubnet(f.Subnet), taskErr, faultErr, imageErr, fileErr, plan.connect())
+	if err != nil {
 		return nil, warnings, err
 	}
-	return &Plan{file: f, network: mode, defs: defs, images: images, roles: f.IdentityRoles(), environmentFiles: files,
-		published: published}, warnings, nil
+	return plan, warnings, nil
 }
 
 // MissingImages returns warnings about images that the scenario does not have.

@@ -57,6 +57,7 @@ type runner struct {
 	tasks    *TaskSet
 	ecs      *ecsTasks
 	steps    *stepRunner // nil until the Consul server is ready
+	log      hclog.Logger
 
 	// end ends the steps.
 	end context.CancelCauseFunc
@@ -94,9 +95,11 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *Report, err error) {
 		waiting = r.waiting
 	}
 	watching.Go(func() { r.progress.breakSilences(ctx, waiting) })
-	r.publish(ctx, o.Listeners, &watching, o.Log)
+	r.publish(ctx, o.Listeners, &watching)
 	if p.alone != nil {
-		err = r.runAlone(ctx, steps, p.alone, o.Stop)
+		if err = r.openOutside(ctx, &watching); err == nil {
+			err = r.runAlone(ctx, steps, p.alone, o.Stop)
+		}
 	} else {
 		err = r.runScenario(ctx, steps, cancel, &watching)
 	}
@@ -127,6 +130,9 @@ func (r *runner) runScenario(ctx, steps context.Context, cancel context.CancelCa
 		return err
 	}
 	watching.Go(func() { r.guard(ctx, cancel, server.Done(), func() error { return r.serverEnded(server) }) })
+	if err := r.openOutside(ctx, watching); err != nil { // the server has the address that the file names
+		return err
+	}
 	r.followConsul(ctx, watching)
 	r.steps = r.newSteps(server)
 	err = r.runSteps(ctx, steps, server)
@@ -163,7 +169,7 @@ func (p *Plan) runner(o Options) *runner {
 	}
 	progress.record.Start(f.Name, f.StopOrder, progress.started)
 	return &runner{
-		plan: p, file: &f, observer: o.observer, progress: progress, tasks: tasks,
+		plan: p, file: &f, observer: o.observer, progress: progress, tasks: tasks, log: o.Log,
 		ecs: &ecsTasks{
 			plan: p, file: &f, tasks: tasks, progress: progress,
 			revisions: map[string]string{}, asked: map[string]chan cluster.TaskStart{}, numbers: map[string]int{},
@@ -235,8 +241,9 @@ func (r *runner) newSteps(server consulServer) *stepRunner {
 		observed: r.observer != nil,
 		cleanup:  &cleanup{look: r.consul.look, tasks: r.tasks, progress: r.progress, observed: r.observer != nil},
 		traffic: &trafficPhases{
-			tasks: r.tasks, dial: r.ecs.cluster.Dial, progress: r.progress, observer: r.observer,
-			reached: map[string]bool{},
+			tasks: r.tasks, dial: r.ecs.cluster.Fabric().Infra().DialContext, progress: r.progress,
+			observer: r.observer,
+			reached:  map[string]bool{},
 		},
 	}
 }

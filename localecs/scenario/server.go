@@ -44,7 +44,7 @@ func startServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, toke
 	defer cancel()
 	client, err := consulutil.NewClient(consulutil.Options{
 		Address: consulAddress(c), Token: token,
-		Timeout: time.Minute, DialContext: vpc.Dial,
+		Timeout: time.Minute, DialContext: vpc.Fabric().Infra().DialContext,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -109,7 +109,7 @@ func TestServerWithTLSServesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, port := range []string{"8501", "8503"} {
-		raw, err := vpc.Dial(ctx, "tcp", net.JoinHostPort(server.Address, port))
+		raw, err := vpc.Fabric().Infra().DialContext(ctx, "tcp", net.JoinHostPort(server.Address, port))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestServerWithTLSServesIt(t *testing.T) {
 			}
 		}
 	}
-	if conn, err := vpc.Dial(ctx, "tcp", net.JoinHostPort(server.Address, "8502")); err == nil {
+	if conn, err := vpc.Fabric().Infra().DialContext(ctx, "tcp", net.JoinHostPort(server.Address, "8502")); err == nil {
 		conn.Close()
 		t.Error("gRPC is served without TLS")
 	}

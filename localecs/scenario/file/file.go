@@ -60,6 +60,8 @@ type Scenario struct {
 	Consul       Consul        `yaml:"consul"`
 	// Publish has ports of this machine that lead to tasks and services, as "8080:web:80".
 	Publish []string `yaml:"publish"`
+	// Outside has TCP addresses that tasks may reach outside of the run: "db:5432=127.0.0.1:5432".
+	Outside []string `yaml:"outside"`
 	// API is how the ECS API is that tasks call.
 	API API `yaml:"api"`
 	// Tasks are by the name that the steps use.
