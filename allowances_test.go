@@ -14,8 +14,8 @@ func allowances() map[string]map[string]int {
 		},
 		"condition": {
 			"admission": 13,
-			"config":    2, "consulutil": 48, "controller": 25,
-			"entrypoint": 2, "healthsync": 6, "internal/image": 1, "localecs/command": 80,
+			"config":    2, "controller": 25,
+			"entrypoint": 2, "healthsync": 6, "internal/image": 1, "localecs/command": 80, "consulutil": 9,
 			"meshinit": 25, "registrar": 4, "subcommand": 68,
 		},
 	}

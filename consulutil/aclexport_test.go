@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -85,9 +86,9 @@ func TestExportAnswersAsTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if read.Datacenter != "dc1" || read.DefaultPolicy != "deny" || len(read.Templates) != 6 {
-		t.Errorf("datacenter %q, default policy %q, templates %v", read.Datacenter, read.DefaultPolicy, read.Templates)
-	}
+	testkit.Equal(t, "datacenter", read.Datacenter, "dc1")
+	testkit.Equal(t, "default policy", read.DefaultPolicy, "deny")
+	testkit.Equal(t, "templates", len(read.Templates), 6)
 	for name, s := range map[string]aclrules.Subject{
 		"token": {Token: token.AccessorID}, "login": {Login: &login},
 		"unknown": {Token: "11111111-0000-4000-8000-00000000000b"},
@@ -159,7 +160,8 @@ func TestReadAuthMethod(t *testing.T) {
 		t.Errorf("with texts: %v (-want +got):\n%s", err, diff)
 	}
 	found := resolve(r, aclrules.Subject{Login: &login})
-	if len(found.Rules) != 6 || len(found.Errors)+len(found.Notes) > 0 || found.Refused != nil {
+	testkit.Equal(t, "rules of the login", len(found.Rules), 6)
+	if problems := append(append(found.Errors, found.Notes...), found.Refused); errors.Join(problems...) != nil {
 		t.Errorf("login: %q", lines(found))
 	}
 }
@@ -192,10 +194,11 @@ func TestExportNeedsToReadEverything(t *testing.T) {
 	o := newObjects(t)
 	ordinary := o.token(&api.ACLToken{Description: o.salt})
 	export, err := NewACLReader(client(t, secured, ordinary.SecretID), "").Export(context.Background())
-	if export != nil || !errors.Is(err, aclrules.ErrUnreadable) ||
-		err.Error() != "export policies: it is not readable with this token: a token with acl:read can read it" {
+	if export != nil || !errors.Is(err, aclrules.ErrUnreadable) {
 		t.Errorf("got %v, %v", export, err)
 	}
+	testkit.Equal(t, "error", fmt.Sprint(err),
+		"export policies: it is not readable with this token: a token with acl:read can read it")
 	if _, err := NewACLReader(client(t, secured, "11111111-0000-4000-8000-00000000000c"),
 		"").Export(context.Background()); !errors.Is(err, ErrUnknownReader) {
 		t.Errorf("an unknown reader: %v", err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -62,11 +63,10 @@ func TestAttemptsRepeatWhatMayChange(t *testing.T) {
 						t.Errorf("body %q", text)
 					}
 				}
-				if status != c.want || len(requests) != c.made ||
-					strings.Join(requests, "") != strings.Repeat("asked", c.made) {
-					t.Errorf("status %d (%v) after %q, want %d after %d attempts",
-						status, err, requests, c.want, c.made)
+				if status != c.want {
+					t.Errorf("status: got %d (%v), want %d", status, err, c.want)
 				}
+				testkit.Equal(t, "requests", strings.Join(requests, ""), strings.Repeat("asked", c.made))
 			})
 		})
 	}
@@ -85,9 +85,9 @@ func TestAttemptIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Attempts(3, 5*time.Second, hclog.NewNullLogger())(silent).RoundTrip(request)
-		if took := time.Since(start); err != context.DeadlineExceeded || took < 15*time.Second ||
-			took > 18*time.Second {
-			t.Errorf("error %v after %s, want the end of the third attempt", err, took)
+		testkit.Equal(t, "error", err, context.DeadlineExceeded)
+		if took := time.Since(start); took < 15*time.Second || took > 18*time.Second {
+			t.Errorf("took %s, want the end of the third attempt", took)
 		}
 	})
 }

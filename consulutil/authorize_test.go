@@ -79,8 +79,12 @@ func TestAuthorizeAsksInBatches(t *testing.T) {
 	for n, want := range map[int][]int{0: nil, 1: {1}, 64: {64}, 65: {64, 1}, 130: {64, 64, 2}} {
 		j := newAuthorizeServer(t)
 		allowed, err := authorizer(t, j.URL, "").Authorize(context.Background(), "secret", questions(n))
-		if err != nil || len(allowed) != n || !slices.Equal(j.batches, want) {
-			t.Fatalf("%d: %v, %v, batches %v", n, allowed, err, j.batches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.Equal(t, "answers", len(allowed), n)
+		if !slices.Equal(j.batches, want) {
+			t.Errorf("%d: batches: got %v, want %v", n, j.batches, want)
 		}
 		for i, got := range allowed {
 			if got != (i%2 == 0) {
@@ -139,10 +143,13 @@ func TestAuthorizeErrors(t *testing.T) {
 		}))
 		allowed, err := authorizer(t, server.URL, "").Authorize(context.Background(), "", questions(1))
 		server.Close()
-		if allowed != nil || err == nil ||
-			!strings.HasPrefix(err.Error(), "check the token's permissions at the server: ") ||
-			!strings.Contains(err.Error(), c.want) || c.check != nil && !c.check(err) {
-			t.Errorf("%s: %v, %v", name, allowed, err)
+		if allowed != nil {
+			t.Errorf("%s: got answers %v", name, allowed)
+		}
+		testkit.ErrorContains(t, err, "check the token's permissions at the server: ")
+		testkit.ErrorContains(t, err, c.want)
+		if c.check != nil && !c.check(err) {
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	if ACLsDisabled(api.StatusError{Code: 401, Body: "who are you?"}) {

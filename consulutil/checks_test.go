@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -96,9 +97,11 @@ func TestReadChecksFaults(t *testing.T) {
 			defer server.Close()
 			found, err := ReadChecks(newClient(t, Options{Address: server.URL}), "n",
 				[]string{"a", "b"}, &api.QueryOptions{})
-			if found != nil || err == nil || Classify(err) != tc.class || !strings.Contains(err.Error(), tc.text) {
-				t.Errorf("found %v, class %v of: %v", found, Classify(err), err)
+			if found != nil {
+				t.Errorf("found %v", found)
 			}
+			testkit.ErrorContains(t, err, tc.text)
+			testkit.Equal(t, "class", Classify(err), tc.class)
 		})
 	}
 }

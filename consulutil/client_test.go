@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // record answers every request and remembers the last one's token.
@@ -85,10 +87,10 @@ func TestNewClientTokens(t *testing.T) {
 func TestBlankTokenOfTheEnvironmentIsRefused(t *testing.T) {
 	t.Setenv("CONSUL_HTTP_TOKEN", " \n")
 	_, err := NewClient(Options{})
-	if _, tokenErr := EffectiveToken(Options{}); Classify(err) != retry.Permanent ||
-		Classify(tokenErr) != retry.Permanent || !strings.Contains(err.Error(), "CONSUL_HTTP_TOKEN") {
-		t.Errorf("got %v and %v", err, tokenErr)
-	}
+	_, tokenErr := EffectiveToken(Options{})
+	testkit.ErrorContains(t, err, "CONSUL_HTTP_TOKEN")
+	testkit.Equal(t, "class", Classify(err), retry.Permanent)
+	testkit.Equal(t, "class of EffectiveToken", Classify(tokenErr), retry.Permanent)
 }
 
 func TestNewClientAddress(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
@@ -128,7 +127,6 @@ func TestDeleteTokenRetriesWhileTheServerStarts(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	err := DeleteToken(t.Context(), newClient(t, Options{Address: server.URL}), "a", &api.WriteOptions{})
-	if err == nil || Classify(err) != retry.NotYet || !strings.Contains(err.Error(), "starting") {
-		t.Errorf("%v, want an error that is retried", err)
-	}
+	testkit.ErrorContains(t, err, "starting")
+	testkit.Equal(t, "class", Classify(err), retry.NotYet)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -59,9 +60,11 @@ func TestReleasedLockIsTakenAtOnce(t *testing.T) {
 		t.Errorf("the second led %s after the end of the first", took)
 	}
 	pair, _, err := client(t, secured.Require(t), secured.Token).KV().Get(keyOf(cluster), nil)
-	if err != nil || pair == nil || pair.Session != "" || len(pair.Value) > 0 {
-		t.Errorf("%+v, %v: want a key without a holder", pair, err)
+	if err != nil || pair == nil {
+		t.Fatalf("%+v, %v: want the key", pair, err)
 	}
+	testkit.Equal(t, "session of the key", pair.Session, "")
+	testkit.Equal(t, "holder", string(pair.Value), "")
 	if first.session != "" || second.session != "" {
 		t.Error("a session is left")
 	}
@@ -99,9 +102,8 @@ func TestStandbyMayGiveUp(t *testing.T) {
 	err := first.Lead(t.Context(), standbyIgnored, func(ctx context.Context) error {
 		return second.Lead(ctx, func(holder string) error { return errors.New("held by " + holder) }, nil)
 	})
-	if err == nil || err.Error() != "held by first" || second.session != "" {
-		t.Errorf("got %v, session %q", err, second.session)
-	}
+	testkit.Equal(t, "error", fmt.Sprint(err), "held by first")
+	testkit.Equal(t, "session of the second", second.session, "")
 }
 
 // TestHolderOfAnyLengthIsCut: a client that may write the key writes its value, without ending
@@ -233,12 +235,9 @@ func TestRefusedLeadershipLock(t *testing.T) {
 			l := newLock(t,
 				LockOptions{Consul: Options{Address: secured.HTTPAddr, Token: token.SecretID}, Key: keyOf(cluster)})
 			err = l.Lead(t.Context(), standbyIgnored, nil)
-			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || Classify(err) != retry.Permanent {
-				t.Fatalf("got %v, want a refusal to %s", err, tt.want)
-			}
-			if !strings.HasSuffix(err.Error(), "give the token of CONSUL_HTTP_TOKEN a policy with: "+tt.rule) {
-				t.Errorf("got %v, want it to name %s", err, tt.rule)
-			}
+			testkit.ErrorContains(t, err, tt.want)
+			testkit.Equal(t, "class", Classify(err), retry.Permanent)
+			testkit.ErrorContains(t, err, "give the token of CONSUL_HTTP_TOKEN a policy with: "+tt.rule)
 		})
 	}
 }

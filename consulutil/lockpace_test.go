@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -129,9 +130,8 @@ func TestLoserOfALockRaceFindsTheLeaderAtOnce(t *testing.T) {
 			},
 		}})
 		err := l.Lead(t.Context(), func(holder string) error { return errors.New("led by " + holder) }, nil)
-		if took := time.Since(s.start); err == nil || err.Error() != "led by theirs" || took != 0 {
-			t.Errorf("got %v after %s", err, took)
-		}
+		testkit.Equal(t, "error", fmt.Sprint(err), "led by theirs")
+		testkit.Equal(t, "time", time.Since(s.start), 0)
 	})
 }
 

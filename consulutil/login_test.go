@@ -20,6 +20,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func TestTokenHidesItsSecret(t *testing.T) {
@@ -124,9 +125,8 @@ func TestLogout(t *testing.T) {
 				http.Error(w, tt.body, http.StatusForbidden)
 				return
 			}
-			if r.Method != "POST" || r.URL.Path != "/v1/acl/logout" || r.Header.Get("X-Consul-Token") != "s" {
-				t.Errorf("request = %s %s", r.Method, r.URL)
-			}
+			testkit.Equal(t, "request", r.Method+" "+r.URL.Path, "POST /v1/acl/logout")
+			testkit.Equal(t, "token", r.Header.Get("X-Consul-Token"), "s")
 			w.WriteHeader(tt.status)
 			w.Write([]byte(tt.body))
 		}))
@@ -214,10 +214,9 @@ func lagging(
 	p := newPipes()
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count.Add(1)
-		if _, stale := r.URL.Query()["stale"]; !stale || r.URL.Path != "/v1/acl/token/self" ||
-			r.Header.Get("X-Consul-Token") != "new" {
-			t.Errorf("request = %s %s", r.Method, r.URL)
-		}
+		_, stale := r.URL.Query()["stale"]
+		testkit.Equal(t, "stale read", stale, true)
+		testkit.Equal(t, "request", r.URL.Path+" "+r.Header.Get("X-Consul-Token"), "/v1/acl/token/self new")
 		if lag >= 0 && time.Since(start) >= lag {
 			w.Write([]byte(`{"AccessorID":"a"}`))
 			return
@@ -298,9 +297,11 @@ func TestWaitReplicatedStopsAtARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took, reads, err := lagging(t, t.Context(), -1, 401, "ACL support disabled")
 		var permanent *retry.PermanentError
-		if !errors.As(err, &permanent) || took != 0 || reads != 1 {
-			t.Errorf("took %s, %d reads, %v", took, reads, err)
+		if !errors.As(err, &permanent) {
+			t.Errorf("got %v, want a permanent error", err)
 		}
+		testkit.Equal(t, "time", took, 0)
+		testkit.Equal(t, "reads", reads, 1)
 	})
 }
 

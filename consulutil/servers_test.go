@@ -18,6 +18,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -184,9 +185,9 @@ func TestUnusableHostsAreRefused(t *testing.T) {
 		"exec=": "consulServers.hosts: want an IP address, a DNS name, or exec= and a command",
 	} {
 		_, err := NewServers(ServersOptions{Config: config.ConsulServers{Hosts: hosts}})
-		if err == nil || err.Error() != want || Classify(err) != retry.Permanent || cli.ExitCode(err) != 1 {
-			t.Errorf("%q: got %v, class %v", hosts, err, Classify(err))
-		}
+		testkit.Equal(t, hosts+": error", fmt.Sprint(err), want)
+		testkit.Equal(t, hosts+": class", Classify(err), retry.Permanent)
+		testkit.Equal(t, hosts+": exit status", cli.ExitCode(err), 1)
 	}
 }
 
@@ -310,9 +311,11 @@ func TestChangedReportsAnotherServerAndNoRepeatedAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		addresses, err := s.GRPCAddresses(t.Context())
-		if err != nil || len(addresses) != 2 || addresses[0] != step.first || closed(changed) != step.want {
-			t.Errorf("step %d: changed %v, addresses %q, %v", i, closed(changed), addresses, err)
+		if err != nil || len(addresses) != 2 {
+			t.Fatalf("step %d: addresses %q, %v; want two", i, addresses, err)
 		}
+		testkit.Equal(t, fmt.Sprintf("first address of step %d", i), addresses[0], step.first)
+		testkit.Equal(t, fmt.Sprintf("change in step %d", i), closed(changed), step.want)
 	}
 }
 

@@ -89,13 +89,19 @@ func TestServerTLSConfig(t *testing.T) {
 		"file": {Enabled: true, CAFile: file, ServerName: "n"},
 	} {
 		c, err := tls.Config()
-		if err != nil || c.ServerName != "n" || c.RootCAs == nil || c.InsecureSkipVerify {
-			t.Errorf("%s: %+v, %v", name, c, err)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
+		testkit.Equal(t, name+": server name", c.ServerName, "n")
+		testkit.Equal(t, name+": has certificates", c.RootCAs != nil, true)
+		testkit.Equal(t, name+": verification is off", c.InsecureSkipVerify, false)
 	}
-	if c, err := (ServerTLS{Enabled: true}).Config(); err != nil || c.RootCAs != nil || c.ServerName != "" {
-		t.Errorf("the system's certificates: %+v, %v", c, err)
+	c, err := (ServerTLS{Enabled: true}).Config()
+	if err != nil {
+		t.Fatal(err)
 	}
+	testkit.Equal(t, "has other certificates than the system's", c.RootCAs != nil, false)
+	testkit.Equal(t, "server name", c.ServerName, "")
 }
 
 // The CA file may be written by another container; the text of a variable stays wrong.
@@ -151,8 +157,9 @@ func TestEnvironmentFillsTLSOfHTTP(t *testing.T) {
 	if err := try(command); Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "wrong.test") {
 		t.Errorf("CONSUL_TLS_SERVER_NAME: %v", err)
 	}
-	if err := try(named); err == nil || !strings.Contains(err.Error(), "consul.test") ||
-		strings.Contains(err.Error(), "wrong.test") {
+	err := try(named)
+	testkit.ErrorContains(t, err, "consul.test")
+	if strings.Contains(err.Error(), "wrong.test") {
 		t.Errorf("hosts goes before CONSUL_TLS_SERVER_NAME: %v", err)
 	}
 	t.Setenv("CONSUL_HTTP_SSL_VERIFY", "false")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -84,9 +85,12 @@ func TestSessionFromLoginToLogout(t *testing.T) {
 	if !slices.Equal(server.asked, want) {
 		t.Errorf("asked %q, want %q", server.asked, want)
 	}
-	if text := log.String(); !strings.Contains(text, "accessor_id=accessor-1") || strings.Contains(text, "secret-1") ||
-		strings.Contains(text, "bearer") {
-		t.Errorf("log:\n%s", text)
+	text := log.String()
+	if !strings.Contains(text, "accessor_id=accessor-1") {
+		t.Errorf("the log does not name the token:\n%s", text)
+	}
+	if strings.Contains(text, "secret-1") || strings.Contains(text, "bearer") {
+		t.Errorf("the log has a secret:\n%s", text)
 	}
 }
 
@@ -102,9 +106,11 @@ func TestSessionMakesOneClientAndSignsEachAttempt(t *testing.T) {
 		return servers()
 	}
 	s.Bearer = func(context.Context) (string, error) { bearers++; return "b", nil }
-	if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); err != nil || clients != 2 || bearers != 2 {
-		t.Errorf("%d clients, %d bearers, %v", clients, bearers, err)
+	if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); err != nil {
+		t.Error(err)
 	}
+	testkit.Equal(t, "clients", clients, 2)
+	testkit.Equal(t, "bearers", bearers, 2)
 }
 
 func TestSessionWithoutSignature(t *testing.T) {
@@ -169,10 +175,9 @@ func TestFailedLoginReturnsTheTokenToLogOut(t *testing.T) {
 				s.Limit = c.limit
 				start := time.Now()
 				token, err := s.Login(t.Context(), LoginParams{Method: "iam", Previous: "old"})
-				if token != c.token || err == nil || !strings.HasPrefix(err.Error(), c.want) ||
-					time.Since(start) != c.took {
-					t.Errorf("%#v after %s, %v", token, time.Since(start), err)
-				}
+				testkit.Equal(t, "token", token, c.token)
+				testkit.ErrorContains(t, err, c.want)
+				testkit.Equal(t, "time", time.Since(start), c.took)
 			})
 		})
 	}
@@ -222,9 +227,10 @@ func TestSessionRetriesUntilTheACLObjectsExist(t *testing.T) {
 				if n := strings.Count(text, "[WARN]"); n < 4 || n > 8 { // at 0 s, and at most every 10 s
 					t.Errorf("%d warnings in 70 s:\n%s", n, text)
 				}
-				if !strings.Contains(text, `auth method \"iam\"`) || !strings.Contains(text, name) ||
-					!strings.Contains(text, "acl-controller") {
-					t.Errorf("the warning does not name the %s and its creator:\n%s", name, text)
+				for _, want := range []string{`auth method \"iam\"`, name, "acl-controller"} {
+					if !strings.Contains(text, want) {
+						t.Errorf("the warning does not name %s:\n%s", want, text)
+					}
 				}
 			})
 		})
@@ -294,9 +300,8 @@ func TestSessionNamesTheObjectsToCheckWhenItGivesUp(t *testing.T) {
 			Limit:   time.Minute, Log: hclog.NewNullLogger(),
 		}
 		_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
-		if text := err.Error(); !strings.HasPrefix(text, "log in: gave up after ") ||
-			!strings.Contains(text, "consulHTTPAddr") || !strings.Contains(text, "-consul-http-addr") {
-			t.Errorf("unreachable servers: %v", err)
+		for _, want := range []string{"log in: gave up after ", "consulHTTPAddr", "-consul-http-addr"} {
+			testkit.ErrorContains(t, err, want)
 		}
 		s, _ = refusing(t, func(string) error { return nil })
 		s.Bearer = func(context.Context) (string, error) { return "", errors.New("no credentials yet") }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 type named struct{ Name string }
@@ -48,10 +50,12 @@ func TestStream(t *testing.T) {
 	t.Parallel()
 	names, meta, err := stream(t, 200, `[{"Name":"a","More":{"x":[1]}},{"Name":"b"}]`, nil)
 	want := ListMeta{Index: 42, Date: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
-	if err != nil || !slices.Equal(names, []string{"a", "b"}) || meta.Index != want.Index ||
-		!meta.Date.Equal(want.Date) {
-		t.Errorf("names %v, meta %+v, %v", names, meta, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	testkit.Equal(t, "names", strings.Join(names, " "), "a b")
+	testkit.Equal(t, "index", meta.Index, want.Index)
+	testkit.Equal(t, "date", meta.Date.UTC(), want.Date)
 	for _, empty := range []string{"[]", "null", " [ ] \n"} {
 		if names, _, err := stream(t, 200, empty, nil); err != nil || names != nil {
 			t.Errorf("%s: %v, %v", empty, names, err)
@@ -77,9 +81,10 @@ func TestStreamOf(t *testing.T) {
 		`{"Services":null}`: nil, `{"Services":[]}`: nil, `{"Node":null}`: nil, "null": nil, "{}": nil,
 	} {
 		names, meta, err := streamOf(t, "Services", 200, body, nil)
-		if err != nil || !slices.Equal(names, want) || meta.Index != 42 {
-			t.Errorf("%s: names %v, meta %+v, %v", body, names, meta, err)
+		if err != nil || !slices.Equal(names, want) {
+			t.Errorf("%s: names %v, %v", body, names, err)
 		}
+		testkit.Equal(t, body+": index", meta.Index, 42)
 	}
 	for _, body := range []string{"", "{", `{"Services"`, `{"Services":[{"Name":"a"}`,
 		`{"Services":[{"Name":"a"}]`, `{"Services":{}}`, `{"Node":`, `[{"Name":"a"}]`, `"a"`} {
@@ -102,9 +107,9 @@ func TestStreamEndsWithTheReadersError(t *testing.T) {
 func TestStreamPassesRefusalsOn(t *testing.T) {
 	t.Parallel()
 	names, _, err := stream(t, 403, "Permission denied", nil)
-	if Status(err) != 403 || !strings.Contains(err.Error(), "Permission denied") || names != nil {
-		t.Errorf("names %v, %v", names, err)
-	}
+	testkit.Equal(t, "status", Status(err), 403)
+	testkit.ErrorContains(t, err, "Permission denied")
+	testkit.Equal(t, "names", len(names), 0)
 }
 
 // Requests of other contexts are not touched.

@@ -10,12 +10,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -63,8 +63,9 @@ func TestOnlySentLoginsCountAsUnanswered(t *testing.T) {
 			c.options.Timeout *= 10 // on a busy machine it may end before the login is sent
 			_, err = Login(c.ctx, newClient(t, c.options), LoginParams{Method: "iam", Bearer: "b"})
 		}
-		if err == nil || isUnanswered(err) != c.want || !Classify(err).Retryable() {
-			t.Errorf("%s: Unanswered = %v, want %v: %v", name, isUnanswered(err), c.want, err)
+		testkit.Equal(t, name+": unanswered", isUnanswered(err), c.want)
+		if err == nil || !Classify(err).Retryable() {
+			t.Errorf("%s: got %v, want an error that is retried", name, err)
 		}
 	}
 	if isUnanswered(nil) {
@@ -101,9 +102,9 @@ func TestWrongCertificateOfALoginIsPermanent(t *testing.T) {
 	defer server.Close()
 	_, err := Login(t.Context(), newClient(t, Options{Address: server.URL, CAPEM: testkit.OtherCA}),
 		LoginParams{Method: "iam", Bearer: "b"})
-	if Classify(err) != retry.Permanent || isUnanswered(err) || !strings.Contains(err.Error(), "consulCACertFile") {
-		t.Errorf("class %v, unanswered %v: %v", Classify(err), isUnanswered(err), err)
-	}
+	testkit.ErrorContains(t, err, "consulCACertFile")
+	testkit.Equal(t, "class", Classify(err), retry.Permanent)
+	testkit.Equal(t, "unanswered", isUnanswered(err), false)
 }
 
 // TestLateTokenIsReturned: the caller must be able to log it out.
