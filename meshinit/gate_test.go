@@ -227,10 +227,10 @@ func TestWaitGivesUpWithoutProgress(t *testing.T) {
 		w.wantClosed()
 		w.wantError(80*time.Second+2*lateLook, "gave up after 4m0", "mesh-init: register")
 	})
-	atGate(t, func(w *wait) { w.status(otherTask, "starting", "") }, func(w *wait) {
-		w.metadata.set(errors.New("status 500"))
-		w.wantError(time.Minute+lateLook, "gave up after 1m0", "task metadata")
-	})
+	atGate(t, func(w *wait) {
+		w.status(otherTask, "starting", "")
+		w.metadata.set(errors.New("status 500")) // before the gate asks
+	}, func(w *wait) { w.wantError(time.Minute+lateLook, "gave up after 1m0", "task metadata") })
 }
 
 // TERM may come before the first answer of the metadata, to a task that is registered.
