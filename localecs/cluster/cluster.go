@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -57,14 +58,12 @@ type Options struct {
 	Added controlplane.Added
 	// TimeScale divides every duration of task definitions, for tests that cannot wait; 0 means 1.
 	TimeScale float64
-	// GatePeriod makes containers that wait for others start only at a multiple
-	// of it: the ECS agent looks every 5 s. 0 means at once.
+	// GatePeriod is scheduler.Options' own, HealthyAfter controlplane.Options', which TimeScale divides.
 	GatePeriod   time.Duration
-	HealthyAfter time.Duration // as in controlplane.Options, before TimeScale
+	HealthyAfter time.Duration
 	// Observe gets every status change, in order for each task. It must not block.
 	Observe func(Event)
-	// Output gets each line of a container's output, with its newline, besides
-	// its log. It must not block for long: the container waits; nil is allowed.
+	// Output, which may be nil, gets each line of output besides the log, with its newline. The container waits for it.
 	Output func(task, container string, line []byte)
 	Log    hclog.Logger
 }
@@ -96,8 +95,9 @@ type Cluster struct {
 	secrets  map[string]string
 	services []*Running
 
-	closing sync.Once
-	closed  error // of close
+	draining atomic.Bool // no stop waits for an agent's poll
+	closing  sync.Once
+	closed   error // of close
 
 	// fatal closes lost with a reason, which cause returns. Only the first counts.
 	fatal context.CancelCauseFunc
@@ -221,8 +221,7 @@ func (c *Cluster) secret(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// Close kills what still runs and gives everything back: processes, networks,
-// mounts, volumes. Logs stay. Further calls return the first one's error.
+// Close kills what runs and gives everything back but the logs. Further calls return the first one's error.
 func (c *Cluster) Close() error {
 	c.closing.Do(func() { c.closed = c.close() })
 	return c.closed

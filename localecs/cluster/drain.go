@@ -9,23 +9,24 @@ import (
 )
 
 // Drain deletes all services, stops all tasks as StopTask does and waits until they have been
-// released, or the context ends. Tasks that are started meanwhile are stopped, too.
+// released, or the context ends. Tasks that are started meanwhile are stopped, too. None waits for the agent's poll.
 func (r *Region) Drain(ctx context.Context, reason string) error {
+	r.launcher.cluster.draining.Store(true)
 	var errs []error
 	for _, s := range r.Plane().Services(time.Now()) {
-		in := shapes.DeleteServiceInput{Cluster: s.ClusterARN, Service: s.ServiceName, Force: true}
-		_, err := r.Plane().DeleteService(r.Call(), in)
+		_, err := r.Plane().DeleteService(r.Call(), shapes.DeleteServiceInput{Cluster: s.ClusterARN,
+			Service: s.ServiceName, Force: true})
 		errs = append(errs, err)
 	}
 	for {
 		running := r.launcher.open()
-		if len(running) == 0 {
-			return errors.Join(errs...)
-		}
 		for _, s := range running {
-			in := shapes.StopTaskInput{Cluster: s.launch.Cluster, Task: s.launch.ID, Reason: reason}
-			_, err := r.Plane().StopTask(r.Call(), in)
+			_, err := r.Plane().StopTask(r.Call(), shapes.StopTaskInput{Cluster: s.launch.Cluster, Task: s.launch.ID,
+				Reason: reason})
 			errs = append(errs, err)
+			if t := r.launcher.task(s.launch.ID); t != nil && t.View().DesiredStatus == shapes.Stopped {
+				t.stop("", "") // again, if it stops since before
+			}
 		}
 		for _, s := range running {
 			select {
@@ -33,6 +34,9 @@ func (r *Region) Drain(ctx context.Context, reason string) error {
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
+		}
+		if len(running) == 0 {
+			return errors.Join(errs...)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"path"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -115,5 +117,42 @@ func TestDrainStopsTasksThatAreBeingMade(t *testing.T) {
 	testkit.Equal(t, "last status", tasks[0].LastStatus, shapes.Stopped)
 	if v := tasks[0].Report.View; v.StopCode != "UserInitiated" || v.StoppedReason != "draining" {
 		t.Errorf("stopped by %s: %s", v.StopCode, v.StoppedReason)
+	}
+}
+
+// The end of a whole run waits for no poll of the agent, while StopTask does.
+func TestDrainWaitsForNoPoll(t *testing.T) {
+	t.Parallel()
+	r := openRegion(t, RegionOptions{})
+	r.launcher.cluster.options.GatePeriod = time.Hour
+	_, err := r.Plane().RegisterTaskDefinition(r.Call(), shapes.RegisterTaskDefinitionInput{Document: []byte(`{"family": "web", "networkMode": "awsvpc",
+		"requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512", "containerDefinitions": [
+			{"name": "setup", "image": "shell", "essential": false, "entryPoint": ["/bin/sh", "-c"], "command": ["trap 'exit 0' TERM; while :; do :; done"]},
+			{"name": "app", "image": "shell", "entryPoint": ["/bin/sh"], "dependsOn": [{"containerName": "setup", "condition": "SUCCESS"}]}]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runWeb(r, ""); err != nil {
+		t.Fatal(err)
+	}
+	id := path.Base(r.Plane().Tasks(time.Now())[0].TaskARN)
+	testkit.Eventually(t, "setup runs", func() bool {
+		task := r.launcher.task(id)
+		if task == nil {
+			return false
+		}
+		c, _ := task.View().Container("setup")
+		return c.KnownStatus == scheduler.StatusRunning
+	})
+	task := r.launcher.task(id)
+	if _, err := r.Plane().StopTask(r.Call(), shapes.StopTaskInput{Task: id}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the task is to stop", func() bool { return task.View().DesiredStatus == scheduler.StatusStopped })
+	if c, _ := task.View().Container("setup"); !c.SignalledAt.IsZero() {
+		t.Errorf("setup was signalled during the poll, at %s", c.SignalledAt)
+	}
+	if err := r.Drain(t.Context(), ""); err != nil {
+		t.Error(err)
 	}
 }

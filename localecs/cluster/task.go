@@ -116,13 +116,11 @@ func (t *Task) View() scheduler.View {
 
 // stop asks for an orderly stop. Only the first request counts.
 func (t *Task) stop(code, reason string) {
-	t.send(scheduler.StopRequested{Code: code, Reason: reason})
+	t.send(scheduler.StopRequested{Code: code, Reason: reason, Prompt: t.cluster.draining.Load()})
 }
 
 func (t *Task) abort() {
-	t.send(scheduler.StopRequested{
-		Code: scheduler.StopInfrastructureHealth, Reason: "the simulator is ending", Kill: true,
-	})
+	t.send(scheduler.StopRequested{Code: scheduler.StopInfrastructureHealth, Reason: "the simulator is ending", Kill: true})
 	<-t.done
 }
 

@@ -30,8 +30,6 @@ type container struct {
 	pulling, starting bool
 	// waitsFor are the dependencies that were not met when it was last to start.
 	waitsFor []taskdef.Dependency
-	// gateAt is when a gate that is met opens; zero while it is not met.
-	gateAt time.Time
 
 	startedAt    time.Time // first start
 	runStartedAt time.Time // start of the present or last run
@@ -83,7 +81,7 @@ func (c *container) mayRestart(code int, at time.Time) bool {
 		at.Sub(c.runStartedAt) >= c.restartPeriod
 }
 
-// due lists when the container needs a Tick.
+// due lists when the container needs a Tick, but for the gate that it waits at.
 func (c *container) due() []time.Time {
 	var due []time.Time
 	if c.running() && c.health != nil && !c.health.probing {
@@ -92,14 +90,15 @@ func (c *container) due() []time.Time {
 	if c.running() && c.signalled() && !c.killed {
 		due = append(due, c.signalledAt.Add(c.stopTimeout))
 	}
-	if c.waiting() {
-		if !c.gateAt.IsZero() {
-			due = append(due, c.gateAt)
-		}
-		for _, d := range c.dependencies {
-			if at, limited := d.deadline(); limited {
-				due = append(due, at)
-			}
+	return due
+}
+
+// deadlines lists when the start timeouts end the container's wait at its gate.
+func (c *container) deadlines() []time.Time {
+	var due []time.Time
+	for _, d := range c.dependencies {
+		if at, limited := d.deadline(); limited && c.waiting() {
+			due = append(due, at)
 		}
 	}
 	return due

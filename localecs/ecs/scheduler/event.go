@@ -59,6 +59,8 @@ type StopRequested struct {
 	// Kill ends the task as the death of its machine does: no container gets its
 	// stop signal; each is killed at once, or as soon as it has started.
 	Kill bool
+	// Prompt stops a task at once whose agent polls, see Options.GatePeriod.
+	Prompt bool
 }
 
 // Tick reports that time has passed. The first Tick begins the task; later ones

@@ -9,8 +9,9 @@ type Options struct {
 	// Otherwise a container is signalled when everything that depends on it has
 	// stopped: agent 1.26.0 and later, Fargate platform 1.3.0 and later.
 	AtOnce bool
-	// GatePeriod makes containers whose dependencies are met start only at the
-	// next multiple of it since New; the agent looks every 5 s. 0 means at once.
+	// GatePeriod is how long the agent polls while only dependencies keep containers from
+	// starting, 5 s. Events are recorded meanwhile and acted on after it: gates open, start
+	// timeouts and failed dependencies count, and a stop signals the others. 0 means at once.
 	GatePeriod time.Duration
 	// TimeScale divides every duration of the task definition; 0 means 1.
 	TimeScale float64

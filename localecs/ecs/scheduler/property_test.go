@@ -154,7 +154,7 @@ func (inv *invariants) fail(format string, args ...any) {
 // longestStop bounds the time to the end: every container one after the
 // other, its start under way and its stop timeout.
 func (inv *invariants) longestStop() time.Duration {
-	var sum time.Duration
+	sum := inv.opts.GatePeriod // of a poll that the stop falls into
 	for _, c := range inv.w.task.containers {
 		sum += c.stopTimeout + inv.w.containers[c.name].boot
 	}

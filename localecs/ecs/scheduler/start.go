@@ -104,25 +104,16 @@ func (c *container) never(now time.Time) string {
 	return ""
 }
 
-// opens reports whether a waiting container may start now, and records what it waits
-// for. With a GatePeriod a gate whose dependencies are met opens at the agent's next
-// look; containers without dependencies have no gate.
-func (t *Task) opens(c *container, now time.Time) bool {
+// blocked reports whether a dependency keeps a waiting container from starting, and records
+// what it waits for.
+func (c *container) blocked() bool {
 	c.waitsFor = nil
 	for _, d := range c.dependencies {
 		if !d.met() {
 			c.waitsFor = append(c.waitsFor, taskdef.Dependency{ContainerName: d.on.name, Condition: d.condition})
 		}
 	}
-	if len(c.waitsFor) > 0 {
-		c.gateAt = time.Time{}
-		return false
-	}
-	if period := t.opts.GatePeriod; c.gateAt.IsZero() && period > 0 && len(c.dependencies) > 0 {
-		late := now.Sub(t.created) % period
-		c.gateAt = now.Add((period - late) % period)
-	}
-	return !now.Before(c.gateAt)
+	return len(c.waitsFor) > 0
 }
 
 // failDependency drops a container whose condition can never be met: a

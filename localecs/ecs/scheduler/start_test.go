@@ -365,15 +365,73 @@ func TestNoContainerStartsBeforeTheLastPull(t *testing.T) {
 	}
 }
 
-func TestGatePeriodOpensGatesLate(t *testing.T) {
+// While only gates keep containers from starting, the agent polls: what happens meanwhile has its effect after the
+// poll, which began when the last start ended.
+func TestGatePeriodDelaysWhatHappensAtAGate(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, Options{GatePeriod: 5 * time.Second}, `
-		c{run}
-		b{run}
-		~a{exit(0,2)}
-		b→a:SUCCESS
-		c→b:START`)
-	w.to(20).wantTrace("0s Start a", "5s Start b", "5s Start c")
+	const gate = "\nb{run}\n~a{run boot=1}\nother{run}\nb→a:SUCCESS"
+	atOnce := []string{"0s Start a", "0s Start other", "7s StopTask", "7s Signal a",
+		"7s Signal other", "7s TaskStopped"}
+	for _, test := range []struct {
+		name, script string
+		period       time.Duration
+		stop         StopRequested
+		want         []string
+	}{
+		{"SUCCESS, START at once", "c{run}\nb{run boot=1}\n~a{exit(0,2)}\nb→a:SUCCESS\nc→b:START",
+			5 * time.Second, StopRequested{}, []string{"0s Start a", "5s Start b", "6s Start c"}},
+		{"START alone", "b{run}\na{run boot=2}\nb→a:START", 5 * time.Second,
+			StopRequested{}, []string{"0s Start a", "2s Start b"}},
+		{"HEALTHY in a row", `c{run}
+			b{run boot=1 hc[P] interval=6}
+			a{run boot=1 hc[P] interval=6}
+			b→a:HEALTHY
+			c→b:HEALTHY`,
+			5 * time.Second, StopRequested{}, []string{"0s Start a", "11s Start b", "22s Start c"}},
+		{"failed SUCCESS", "b{run}\n~a{exit(3,2) boot=1}\nother{run}\nb→a:SUCCESS", 5 * time.Second,
+			StopRequested{}, []string{"0s Start a", "0s Start other", "6s Signal other", "6s TaskStopped"}},
+		{"start timeout", "b{run}\n~a{run boot=1 start=7}\nb→a:SUCCESS", 5 * time.Second,
+			StopRequested{}, []string{"0s Start a", "11s Signal a", "11s TaskStopped"}},
+		{"essential exit", "b{run}\n~a{run}\nother{exit(0,7)}\nb→a:SUCCESS", 5 * time.Second,
+			StopRequested{}, []string{"0s Start a", "0s Start other", "10s Signal a", "10s TaskStopped"}},
+		{"StopTask", gate, 5 * time.Second, StopRequested{Reason: "StopTask"}, []string{"0s Start a", "0s Start other",
+			"7s StopTask", "11s Signal a", "11s Signal other", "11s TaskStopped"}},
+		{"StopTask, period 3 s", gate, 3 * time.Second, StopRequested{Reason: "StopTask"}, atOnce},
+		{"StopTask, no period", gate, 0, StopRequested{Reason: "StopTask"}, atOnce},
+		{"prompt stop", gate, 5 * time.Second, StopRequested{Prompt: true},
+			[]string{"0s Start a", "0s Start other", "7s Signal a", "7s Signal other", "7s TaskStopped"}},
+		{"StopTask during a start", "b{run}\n~a{run boot=9}\nb→a:SUCCESS", 5 * time.Second,
+			StopRequested{Reason: "StopTask"}, []string{"0s Start a", "7s StopTask", "9s Signal a", "9s TaskStopped"}},
+		{"death of the machine", gate, 5 * time.Second, StopRequested{Kill: true},
+			[]string{"0s Start a", "0s Start other", "7s Kill a", "7s Kill other", "7s TaskStopped"}},
+		{"restart at a gate", "b{run}\n~a{run}\n~r{exit(1,61) restart=60}\nb→a:SUCCESS", 5 * time.Second,
+			StopRequested{}, []string{"0s Start a", "0s Start r", "1m1s Start r"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newFixture(t, Options{GatePeriod: test.period}, test.script)
+			w.to(7)
+			switch stop := test.stop; {
+			case stop.Reason != "":
+				w.stopTask("")
+			case stop != StopRequested{}:
+				w.apply(stop)
+			}
+			w.to(90).wantTrace(test.want...)
+		})
+	}
+}
+
+// A view shows at once what a stop at a gate asks for, and that the dependency is met.
+func TestGatePeriodShowsDesiredAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, Options{GatePeriod: 5 * time.Second}, "b{run}\n~a{exit(0,2)}\nother{exit(1,3)}\nb→a:SUCCESS")
+	w.to(2)
+	if got := w.view("b").WaitsFor; len(got) != 0 {
+		t.Errorf("b waits for %v although its gate is met", got)
+	}
+	w.to(3).want("task NONE/STOPPED EssentialContainerExited ended=3s", "b PULLED/STOPPED",
+		"a STOPPED/STOPPED 0s..2s exit=0", "other STOPPED/STOPPED 0s..3s exit=1")
 }
 
 func TestTimeScaleDividesDurations(t *testing.T) {

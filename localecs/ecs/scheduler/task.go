@@ -25,6 +25,10 @@ type Task struct {
 	startedAt, stoppingAt         time.Time
 	executionStoppedAt, stoppedAt time.Time
 
+	// pollBegan is when the agent began to poll; zero while it acts on every event. lookAt is when
+	// it acts on what happened since; zero while nothing did.
+	pollBegan, lookAt time.Time
+
 	actions []Action // collected during one Apply
 }
 
@@ -54,11 +58,14 @@ func (t *Task) Apply(ev Event, now time.Time) []Action {
 		return nil
 	}
 	t.record(ev, now)
-	for t.settle(now) {
+	if t.looks(ev, now) {
+		for t.settle(now) {
+		}
+		// Only now: a container must not start in the moment its task stops.
+		t.move(now)
+		t.kill(now)
+		t.poll(now)
 	}
-	// Only now: a container must not start in the moment its task stops.
-	t.move(now)
-	t.kill(now)
 	t.probe(now)
 	t.aggregate(now)
 	actions := t.actions
@@ -116,7 +123,7 @@ func (t *Task) settle(now time.Time) bool {
 func (t *Task) move(now time.Time) {
 	for _, c := range t.containers {
 		switch {
-		case c.waiting() && !t.pulling() && t.opens(c, now):
+		case c.waiting() && !t.pulling() && !c.blocked():
 			c.starting = true
 			t.act(Start{Container: c.name})
 		case c.running() && c.desired == StatusStopped && !c.signalled() && !t.killed && t.mayStop(c):
@@ -157,6 +164,12 @@ func (t *Task) Next() (time.Time, bool) {
 	}
 	for _, c := range t.containers {
 		due = append(due, c.due()...)
+		if t.pollBegan.IsZero() {
+			due = append(due, c.deadlines()...)
+		}
+	}
+	if !t.lookAt.IsZero() {
+		due = append(due, t.lookAt)
 	}
 	if len(due) == 0 {
 		return time.Time{}, false
