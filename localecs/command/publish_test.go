@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,12 +35,7 @@ func TestPublishedServiceIsReachedDuringADeployment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := freeAddress(t)
 	definition := func(name string) string {
 		return `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 			"containerDefinitions": [{"name": "app", "image": "kid", "command": ["named", ":80", "` + name + `"]}]}`
@@ -173,4 +169,50 @@ func TestTaskReachesNamedAddressesOutside(t *testing.T) {
 			t.Errorf("got %q, want %q in it", got.stdout, want)
 		}
 	}
+}
+
+// A published port leads to a task in the host's network, and out of a user namespace, too.
+func TestPublishedPortInEachNetwork(t *testing.T) {
+	t.Parallel()
+	definition := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256",
+		"memory": "512", "containerDefinitions": [{"name": "app", "image": "hello", "stopTimeout": 2,
+		"linuxParameters": {"initProcessEnabled": true}, "command": ["/hello", "api", "0.0.0.0:18099"]}]}`
+	for name, c := range map[string]struct{ network, user string }{
+		"host": {"host", ""}, "without root": {"awsvpc", "none"}, "without root, host": {"host", "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			file := filepath.Join(testkit.PublicDir(t), "web.json")
+			if err := os.WriteFile(file, []byte(definition), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			address := freeAddress(t)
+			args := []string{filepath.Join(d.dir, "localecs"), "run", "-network", c.network, "-dir", d.state,
+				"-image", "hello=" + filepath.Join(d.dir, "hello") + ":/hello", "-publish", address + ":web:18099", file}
+			if c.user != "" {
+				args = testkit.AsUser(t, "", args...)
+			}
+			p := testkit.StartProcess(t, testkit.ProcessOptions{Env: []string{"PATH=" + os.Getenv("PATH")}}, args...)
+			var answer fetched
+			testkit.Eventually(t, "an answer at the published port", func() bool {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+				defer cancel()
+				answer = fetchUntil(ctx, "http://"+address)[0]
+				return answer.err == nil
+			})
+			p.Signal(syscall.SIGINT)
+			testkit.Equal(t, "exit status", p.Wait(), 0)
+		})
+	}
+}
+
+// freeAddress returns an address of this machine that nothing listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
