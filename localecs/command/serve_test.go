@@ -110,7 +110,8 @@ func TestAWSCommandLineDrivesServe(t *testing.T) {
 		t.Errorf("tags %q", got)
 	}
 	out, err := s.client(t, "aws", "ecs", "list-attributes", "--target-type", "container-instance")
-	if want := "An error occurred (UnknownOperationException) when calling the ListAttributes operation:"; err == nil || !strings.Contains(out, want) {
+	if want := "An error occurred (UnknownOperationException) when calling the ListAttributes operation: " +
+		`localecs does not have the operation "ListAttributes".`; err == nil || !strings.Contains(out, want) {
 		t.Errorf("what is not served: %s, %v", out, err)
 	}
 	testkit.Eventually(t, "the container says hello", func() bool {

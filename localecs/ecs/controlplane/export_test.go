@@ -34,3 +34,6 @@ func (p *Plane) RunForService(call shapes.Call, service string, in shapes.RunTas
 
 // Steady sets whether the service has reported a steady state.
 func (s *Service) Steady(steady bool) { s.steady = steady }
+
+// Members is members.
+var Members = members

@@ -108,7 +108,7 @@ func (h *handler) answer(r *http.Request, now time.Time) (any, error) {
 	name := operationName(r)
 	operation := h.options.Operations[name]
 	if operation == nil || r.Method != http.MethodPost {
-		return nil, shapes.Errorf("UnknownOperationException", "")
+		return nil, shapes.Errorf("UnknownOperationException", "localecs does not have the operation %q.", name)
 	}
 	if action := "ecs:" + name; !h.options.Store.Allows(key, action) {
 		return nil, shapes.Errorf(shapes.AccessDeniedException,

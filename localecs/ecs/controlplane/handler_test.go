@@ -149,9 +149,14 @@ func TestProtocol(t *testing.T) {
 		`{"nested":[{"value":"v"}],`+who+`,"nextToken":"","maxResults":null}`)
 	a.want("Conflict", "{}", 400, `{"__type":"ConflictException","message":"Taken.","resourceIds":["a"]}`)
 	a.want("Break", "{}", 500, `{"__type":"ServerException","message":"unexpected EOF"}`)
-	a.want("Nothing", "{}", 400, `{"__type":"UnknownOperationException"}`)
-	a.want("DescribeCluster", "{}", 400, `{"__type":"UnknownOperationException"}`)
-	a.want("echo", "{}", 400, `{"__type":"UnknownOperationException"}`)
+	a.want("Nothing", "{}", 400, unknown("Nothing"))
+	a.want("DescribeCluster", "{}", 400, unknown("DescribeCluster"))
+	a.want("echo", "{}", 400, unknown("echo"))
+}
+
+func unknown(operation string) string {
+	return `{"__type":"UnknownOperationException",` +
+		`"message":"localecs does not have the operation \"` + operation + `\"."}`
 }
 
 func TestWrongTypes(t *testing.T) {

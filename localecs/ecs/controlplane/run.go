@@ -61,6 +61,9 @@ func (a *taskAPI) RunTask(call shapes.Call, in shapes.RunTaskInput) (shapes.Task
 	if in.PropagateTags == "SERVICE" {
 		return shapes.TasksOutput{}, shapes.Invalid("propagateTags cannot be SERVICE when running a task.")
 	}
+	if len(in.VolumeConfigurations) > 0 {
+		return shapes.TasksOutput{}, notSupported("volumeConfigurations")
+	}
 	a.state.mu.Lock()
 	defer a.state.unlock()
 	return a.lifecycle.run(call, in, origin{})

@@ -299,7 +299,7 @@ const daemon = "DAEMON"
 
 // unsupported refuses what localecs does not have, rather than ignore it.
 func unsupported(in shapes.ServiceInput) error {
-	c, of := in.DeploymentConfiguration, in.DeploymentController
+	c, of := taskdef.Or(in.DeploymentConfiguration, shapes.DeploymentConfiguration{}), in.DeploymentController
 	for _, feature := range []struct {
 		requested bool
 		what      string
@@ -310,11 +310,24 @@ func unsupported(in shapes.ServiceInput) error {
 		{len(in.VPCLattice) > 0, "vpcLatticeConfigurations"},
 		{in.SchedulingStrategy == daemon, "the DAEMON schedulingStrategy"},
 		{of != nil && of.Type != "" && of.Type != "ECS", "a deploymentController other than ECS"},
-		{c != nil && c.Strategy != "" && c.Strategy != "ROLLING", "a deployment strategy other than ROLLING"},
+		{in.Role != "", "role"},
+		{len(in.GatewayConnectors) > 0, "gatewayConnectors"},
+		{len(in.Monitoring) > 0, "monitoring"},
+		{c.Strategy != "" && c.Strategy != "ROLLING", "a deployment strategy other than ROLLING"},
+		{c.Alarms.Enable, "deploymentConfiguration.alarms"},
+		{c.BakeTimeInMinutes > 0, "deploymentConfiguration.bakeTimeInMinutes"},
+		{len(c.LifecycleHooks) > 0, "deploymentConfiguration.lifecycleHooks"},
+		{len(c.Linear) > 0, "deploymentConfiguration.linearConfiguration"},
+		{len(c.Canary) > 0, "deploymentConfiguration.canaryConfiguration"},
+		{c.EarlySuccess.Enable, "deploymentConfiguration.earlySuccessCriteria"},
 	} {
 		if feature.requested {
-			return shapes.Errorf(shapes.UnsupportedFeature, "localecs does not have %s: leave it out.", feature.what)
+			return notSupported(feature.what)
 		}
 	}
 	return nil
+}
+
+func notSupported(what string) error {
+	return shapes.Errorf(shapes.UnsupportedFeature, "localecs does not have %s: leave it out.", what)
 }

@@ -34,6 +34,7 @@ type RunTaskInput struct {
 	StartedBy                string                `json:"startedBy"`
 	Tags                     []Tag                 `json:"tags"`
 	TaskDefinition           string                `json:"taskDefinition"`
+	VolumeConfigurations     []map[string]any      `json:"volumeConfigurations"`
 }
 
 // TasksOutput has tasks, and what could not be had.

@@ -69,6 +69,18 @@ type DeploymentConfiguration struct {
 	MaximumPercent        *int            `json:"maximumPercent,omitzero"`
 	MinimumHealthyPercent *int            `json:"minimumHealthyPercent,omitzero"`
 	Strategy              string          `json:"strategy,omitzero"`
+	// localecs refuses a service that uses one of these.
+	Alarms            Switch           `json:"alarms,omitzero"`
+	BakeTimeInMinutes int              `json:"bakeTimeInMinutes,omitzero"`
+	LifecycleHooks    []map[string]any `json:"lifecycleHooks,omitzero"`
+	Linear            map[string]any   `json:"linearConfiguration,omitzero"`
+	Canary            map[string]any   `json:"canaryConfiguration,omitzero"`
+	EarlySuccess      Switch           `json:"earlySuccessCriteria,omitzero"`
+}
+
+// Switch is a part of a deployment configuration that can be off.
+type Switch struct {
+	Enable bool `json:"enable"`
 }
 
 // CircuitBreaker ends rollouts whose tasks fail.
@@ -174,6 +186,9 @@ type ServiceInput struct {
 	VolumeConfigurations     []map[string]any         `json:"volumeConfigurations"`
 	VPCLattice               []map[string]any         `json:"vpcLatticeConfigurations"`
 	ZoneRebalancing          string                   `json:"availabilityZoneRebalancing"`
+	Role                     string                   `json:"role"`
+	GatewayConnectors        []map[string]any         `json:"gatewayConnectors"`
+	Monitoring               map[string]any           `json:"monitoring"`
 }
 
 // ServiceConnect makes tasks part of a namespace of Service Connect. The members other than
