@@ -13,10 +13,9 @@ func allowances() map[string]map[string]int {
 			"meshinit": 15, "registrar": 12, "subcommand": 93, "taskdef": 181, "workload": 15,
 		},
 		"condition": {
-			"admission": 13,
-			"config":    2, "controller": 25,
+			"config":     2,
 			"entrypoint": 2, "healthsync": 6, "internal/image": 1, "localecs/command": 80, "consulutil": 9,
-			"meshinit": 25, "registrar": 4, "subcommand": 68,
+			"meshinit": 7, "registrar": 4, "subcommand": 68,
 		},
 	}
 }

@@ -166,10 +166,10 @@ func TestAgentlessWrongSchemeNamesTheSetting(t *testing.T) {
 		s.options.Config.ConsulServers.HTTP.HTTPS = true // the front has none
 		s.leaveAgent()
 		err := s.run()
-		if cli.ExitCode(err) != exit.CodeRefused ||
-			!strings.Contains(err.Error(), "set consulServers.http.https to false") ||
-			strings.Contains(err.Error(), "consulHTTPAddr") {
-			t.Errorf("%s: exit %d: %v", scheme, cli.ExitCode(err), err)
+		testkit.Equal(t, "exit code", cli.ExitCode(err), exit.CodeRefused)
+		testkit.ErrorContains(t, err, "set consulServers.http.https to false")
+		if strings.Contains(err.Error(), "consulHTTPAddr") {
+			t.Errorf("%s: the error names consulHTTPAddr: %v", scheme, err)
 		}
 		s.wantNothing()
 	}

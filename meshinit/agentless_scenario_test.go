@@ -28,9 +28,8 @@ func TestAgentlessScenarios(t *testing.T) {
 	}{
 		{"no service and no proxy", head + `"transparentProxy":{"enabled":false}}`,
 			"web", func(t *testing.T, service, proxy *api.AgentService) {
-				if service.Port != 0 || proxy.Port != 20000 || proxy.Proxy.LocalServicePort != 0 {
-					t.Errorf("ports = %d, %d, %d", service.Port, proxy.Port, proxy.Proxy.LocalServicePort)
-				}
+				testkit.Equal(t, "ports", []int{service.Port, proxy.Port, proxy.Proxy.LocalServicePort},
+					[]int{0, 20000, 0})
 			}},
 		{"proxy is null", head + `"transparentProxy":{"enabled":false},"service":{"port":9090},"proxy":null}`,
 			"web", func(t *testing.T, service, proxy *api.AgentService) {
@@ -41,13 +40,14 @@ func TestAgentlessScenarios(t *testing.T) {
 		{"proxy", head + `"transparentProxy":{"enabled":false},"service":{"name":"api","port":9090},
 			"proxy":{"publicListenerPort":21000,"localServiceAddress":"127.0.0.9","upstreams":[{"destinationName":"db","localBindPort":1234}]}}`, "api", func(t *testing.T, _, proxy *api.AgentService) {
 			p := proxy.Proxy
-			if proxy.Port != 21000 || p.LocalServicePort != 9090 || p.LocalServiceAddress != "127.0.0.9" ||
-				p.DestinationServiceName != "api" || p.Mode != "" {
-				t.Errorf("proxy = %+v", proxy)
+			testkit.Equal(t, "ports", []int{proxy.Port, p.LocalServicePort}, []int{21000, 9090})
+			testkit.Equal(t, "proxy", []string{p.LocalServiceAddress, p.DestinationServiceName, string(p.Mode)},
+				[]string{"127.0.0.9", "api", ""})
+			if len(p.Upstreams) != 1 {
+				t.Fatalf("upstreams %+v, want one", p.Upstreams)
 			}
-			if len(p.Upstreams) != 1 || p.Upstreams[0].DestinationName != "db" || p.Upstreams[0].LocalBindPort != 1234 {
-				t.Errorf("upstreams = %+v", p.Upstreams)
-			}
+			testkit.Equal(t, "destination", p.Upstreams[0].DestinationName, "db")
+			testkit.Equal(t, "port of the upstream", p.Upstreams[0].LocalBindPort, 1234)
 		}},
 		{"tags, meta and weights",
 			head +
@@ -55,28 +55,26 @@ func TestAgentlessScenarios(t *testing.T) {
 				`"weights":{"passing":3,"warning":2},"enableTagOverride":true}}`,
 			"api", func(t *testing.T, service, proxy *api.AgentService) {
 				for _, s := range []*api.AgentService{service, proxy} {
-					if !slices.Equal(s.Tags, []string{"a"}) || s.Meta["x"] != "y" || s.Weights.Passing != 3 ||
-						s.Weights.Warning != 2 || !s.EnableTagOverride {
-						t.Errorf("registration = %+v", s)
-					}
+					testkit.Equal(t, "tags", s.Tags, []string{"a"})
+					testkit.Equal(t, "meta", s.Meta["x"], "y")
+					testkit.Equal(t, "weights", s.Weights, api.AgentWeights{Passing: 3, Warning: 2})
+					testkit.Equal(t, "override of tags", s.EnableTagOverride, true)
 				}
 			}},
 		{"transparent proxy", head + `"service":{"name":"api","port":9090}}`,
 			"api", func(t *testing.T, service, proxy *api.AgentService) {
 				want := api.ServiceAddress{Address: "127.0.0.1", Port: 9090}
-				if proxy.Proxy.Mode != "transparent" || service.TaggedAddresses["virtual"] != want ||
-					proxy.TaggedAddresses["virtual"] != want {
-					t.Errorf("service = %+v, proxy = %+v", service, proxy)
-				}
+				testkit.Equal(t, "mode", proxy.Proxy.Mode, "transparent")
+				testkit.Equal(t, "virtual address of the service", service.TaggedAddresses["virtual"], want)
+				testkit.Equal(t, "virtual address of the proxy", proxy.TaggedAddresses["virtual"], want)
 			}},
 		{"mesh gateway",
 			head +
 				`"gateway":{"kind":"mesh-gateway","lanAddress":{"address":"10.0.0.1","port":8444},` +
 				`"wanAddress":{"address":"203.0.113.9"}}}`, "", func(t *testing.T, _, gateway *api.AgentService) {
-				if a := gateway.TaggedAddresses; gateway.Address != "10.0.0.1" || gateway.Port != 8444 ||
-					a["lan"].Port != 8444 || a["wan"].Port != 8443 {
-					t.Errorf("gateway = %+v", gateway)
-				}
+				a := gateway.TaggedAddresses
+				testkit.Equal(t, "address", gateway.Address, "10.0.0.1")
+				testkit.Equal(t, "ports", []int{gateway.Port, a["lan"].Port, a["wan"].Port}, []int{8444, 8444, 8443})
 			}},
 		{"terminating gateway",
 			head + `"gateway":{"kind":"terminating-gateway","lanAddress":{"address":"10.0.0.1","port":8444}}}`,
@@ -107,10 +105,10 @@ func TestAgentlessScenarios(t *testing.T) {
 
 func isPlainGateway(kind api.ServiceKind) func(*testing.T, *api.AgentService, *api.AgentService) {
 	return func(t *testing.T, _, gateway *api.AgentService) {
-		if gateway.Kind != kind || gateway.Address != "127.0.0.1" || gateway.Port != 8443 ||
-			len(gateway.TaggedAddresses) != 0 {
-			t.Errorf("gateway = %+v", gateway)
-		}
+		testkit.Equal(t, "kind", gateway.Kind, kind)
+		testkit.Equal(t, "address", api.ServiceAddress{Address: gateway.Address, Port: gateway.Port},
+			api.ServiceAddress{Address: "127.0.0.1", Port: 8443})
+		testkit.Equal(t, "tagged addresses", len(gateway.TaggedAddresses), 0)
 	}
 }
 

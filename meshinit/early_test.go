@@ -102,9 +102,12 @@ func TestUnreplicatedTokenErrorNamesOneRemedy(t *testing.T) {
 		return self
 	}
 	err := s.run()
-	if cli.ExitCode(err) != 3 || strings.Count(err.Error(), "wait for token replication") != 1 ||
-		strings.Contains(err.Error(), "CONSUL_HTTP_TOKEN") {
-		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+	testkit.Equal(t, "exit code", cli.ExitCode(err), 3)
+	if n := strings.Count(err.Error(), "wait for token replication"); n != 1 {
+		t.Errorf("%d times in the error that it waited, want once: %v", n, err)
+	}
+	if strings.Contains(err.Error(), "CONSUL_HTTP_TOKEN") {
+		t.Errorf("the error names CONSUL_HTTP_TOKEN: %v", err)
 	}
 	s.wantNothing()
 }

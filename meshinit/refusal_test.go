@@ -157,10 +157,9 @@ func TestWrongCA(t *testing.T) {
 	}
 	s.options.Config.ConsulCACertFile = ca
 	err := s.run()
-	if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), server.URL) ||
-		!strings.Contains(err.Error(), "consulCACertFile") {
-		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
-	}
+	testkit.Equal(t, "exit code", cli.ExitCode(err), 2)
+	testkit.ErrorContains(t, err, server.URL)
+	testkit.ErrorContains(t, err, "consulCACertFile")
 	s.wantNothing()
 }
 
@@ -170,10 +169,9 @@ func TestMissingDirectoryCostsNoToken(t *testing.T) {
 	s := newFixture(t, secured, loginDoc)
 	s.options.Config.BootstrapDir = filepath.Join(s.dir, "missing")
 	err := s.run()
-	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "bootstrapDir") ||
-		!strings.Contains(err.Error(), s.options.Config.BootstrapDir) {
-		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
-	}
+	testkit.Equal(t, "exit code", cli.ExitCode(err), 1)
+	testkit.ErrorContains(t, err, "bootstrapDir")
+	testkit.ErrorContains(t, err, s.options.Config.BootstrapDir)
 	if got := s.requests.list(); len(got) != 0 {
 		t.Errorf("requests = %v, want none", got)
 	}
@@ -284,9 +282,13 @@ func TestFailedLogoutIsLoggedWithItsAccessor(t *testing.T) {
 		t.Errorf("error = %v, want the first one", err)
 	}
 	tokens := s.tokens()
-	if len(tokens) != 1 || !strings.Contains(s.log.String(), "accessor_id="+tokens[0]) ||
-		!strings.Contains(s.log.String(), "controller") {
-		t.Errorf("log does not name the accessor %v:\n%s", tokens, s.log)
+	if len(tokens) != 1 {
+		t.Fatalf("tokens %v, want one", tokens)
+	}
+	for _, text := range []string{"accessor_id=" + tokens[0], "controller"} {
+		if !strings.Contains(s.log.String(), text) {
+			t.Errorf("no %q in the log:\n%s", text, s.log)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -36,18 +37,18 @@ func TestScenarios(t *testing.T) {
 			}},
 		{"port and listener", `{"bootstrapDir":"DIR","service":{"port":9090},"proxy":{"publicListenerPort":21000}}`,
 			"web", "web-sidecar-proxy", func(t *testing.T, _ *fixture, service, proxy *api.AgentService) {
-				if service.Port != 9090 || proxy.Port != 21000 || proxy.Proxy.LocalServicePort != 9090 {
-					t.Errorf("ports = %d, %d, %d", service.Port, proxy.Port, proxy.Proxy.LocalServicePort)
-				}
+				testkit.Equal(t, "ports", []int{service.Port, proxy.Port, proxy.Proxy.LocalServicePort},
+					[]int{9090, 21000, 9090})
 			}},
 		{"two upstreams",
 			`{"bootstrapDir":"DIR","proxy":{"upstreams":[{"destinationName":"a","localBindPort":1234},` +
 				`{"destinationName":"b","localBindPort":1235}]}}`, "web",
 			"web-sidecar-proxy", func(t *testing.T, _ *fixture, _, proxy *api.AgentService) {
-				if u := proxy.Proxy.Upstreams; len(u) != 2 || u[0].DestinationName != "a" ||
-					u[1].LocalBindPort != 1235 {
-					t.Errorf("upstreams = %+v", u)
+				var got []string
+				for _, u := range proxy.Proxy.Upstreams {
+					got = append(got, fmt.Sprint(u.DestinationName, " ", u.LocalBindPort))
 				}
+				testkit.Equal(t, "upstreams", got, []string{"a 1234", "b 1235"})
 			}},
 		{"native checks", `{"bootstrapDir":"DIR","service":{"name":"checked","port":1,"checks":[
 			{"checkId":"TASK-h","name":"h","http":"http://127.0.0.1:1","interval":"30s"},{"checkId":"TASK-t","name":"t","tcp":"127.0.0.1:1","interval":"30s"},
@@ -71,10 +72,12 @@ func TestScenarios(t *testing.T) {
 				}
 				for _, container := range []string{"app", "side"} {
 					id := "synced-" + s.taskID + "-" + container + "-consul-ecs"
-					if c := checks[id]; c == nil || c.Status != "critical" || c.Type != "ttl" ||
-						c.Name != "consul ecs synced" {
-						t.Errorf("check %s = %+v", id, c)
+					c := checks[id]
+					if c == nil {
+						t.Fatalf("no check %s", id)
 					}
+					testkit.Equal(t, "check "+id, []string{c.Status, c.Type, c.Name},
+						[]string{"critical", "ttl", "consul ecs synced"})
 				}
 			}},
 		{"tags and meta",
@@ -84,9 +87,10 @@ func TestScenarios(t *testing.T) {
 					if !slices.Equal(r.Tags, []string{"a", "b"}) {
 						t.Errorf("tags = %v", r.Tags)
 					}
-					if r.Meta["task-id"] != s.taskID || r.Meta["source"] != "consul-ecs" || r.Meta["x"] != "y" ||
-						!strings.HasSuffix(r.Meta["task-arn"], ":task/prod/"+s.taskID) {
-						t.Errorf("meta = %v", r.Meta)
+					testkit.Equal(t, "meta", []string{r.Meta["task-id"], r.Meta["source"], r.Meta["x"]},
+						[]string{s.taskID, "consul-ecs", "y"})
+					if got := r.Meta["task-arn"]; !strings.HasSuffix(got, ":task/prod/"+s.taskID) {
+						t.Errorf("task-arn of the meta %q, want that of task %s", got, s.taskID)
 					}
 				}
 			}},
@@ -108,10 +112,10 @@ func TestScenarios(t *testing.T) {
 				`"wanAddress":{"address":"203.0.113.9"}}}`, "", "gw",
 			func(t *testing.T, _ *fixture, _, proxy *api.AgentService) {
 				// The WAN port does not follow the LAN port.
-				if a := proxy.TaggedAddresses; proxy.Port != 8444 || proxy.Address != "" ||
-					a["wan"].Address != "203.0.113.9" || a["wan"].Port != 8443 {
-					t.Errorf("gateway = %+v", proxy)
-				}
+				testkit.Equal(t, "address", api.ServiceAddress{Address: proxy.Address, Port: proxy.Port},
+					api.ServiceAddress{Port: 8444})
+				testkit.Equal(t, "WAN address", proxy.TaggedAddresses["wan"],
+					api.ServiceAddress{Address: "203.0.113.9", Port: 8443})
 				if _, ok := proxy.TaggedAddresses["lan"]; ok {
 					t.Errorf("gateway has a LAN address: %+v", proxy)
 				}
@@ -120,10 +124,10 @@ func TestScenarios(t *testing.T) {
 			`{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"address":"10.0.0.1",` +
 				`"port":8444},"wanAddress":{"address":"203.0.113.9"}}}`, "",
 			"gw", func(t *testing.T, _ *fixture, _, proxy *api.AgentService) {
-				if a := proxy.TaggedAddresses; proxy.Address != "10.0.0.1" || a["lan"].Port != 8444 ||
-					a["wan"].Address != "203.0.113.9" || a["wan"].Port != 8443 {
-					t.Errorf("gateway = %+v", proxy)
-				}
+				a := proxy.TaggedAddresses
+				testkit.Equal(t, "address", proxy.Address, "10.0.0.1")
+				testkit.Equal(t, "LAN port", a["lan"].Port, 8444)
+				testkit.Equal(t, "WAN address", a["wan"], api.ServiceAddress{Address: "203.0.113.9", Port: 8443})
 			}},
 	}
 	for _, tt := range tests {
