@@ -96,8 +96,8 @@ func forged(t *testing.T, arn string, port int) []byte {
 	return body
 }
 
-// forgedRequestsDoNotLockATaskOut: behind a proxy that names no addresses, forged requests with a port
-// at which no process listens hold a task up for no longer than one of its own requests takes.
+// forgedRequestsDoNotLockATaskOut checks that forged requests with a closed port delay a task by at most the
+// time of one of its own requests, behind a proxy that names no addresses.
 func forgedRequestsDoNotLockATaskOut(t *testing.T, w *fixture) {
 	c := w.task(1)
 	attacks := testkit.Share(120)

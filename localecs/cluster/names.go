@@ -32,15 +32,13 @@ func (n TaskNames) Has(name string) bool {
 // task has stopped, its family's and its own name while it is RUNNING and not asked to stop, and its service's name if
 // it is also healthy or has no health check.
 func (n TaskNames) Matches(name string, v scheduler.View) bool {
-	runs := v.KnownStatus == scheduler.StatusRunning && v.DesiredStatus == scheduler.StatusRunning
 	switch {
 	case name == strings.ToLower(n.Private):
 		return v.KnownStatus != scheduler.StatusStopped
 	case n.in(name, n.Family), n.in(name, n.Name):
-		return runs
+		return v.Runs()
 	}
-	health := v.CheckedHealth()
-	return n.Has(name) && runs && (health == "" || health == scheduler.HealthHealthy)
+	return n.Has(name) && v.Serves()
 }
 
 // taskList holds the tasks that have not ended.

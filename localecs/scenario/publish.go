@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -83,11 +82,7 @@ func (r *runner) openOutside(ctx context.Context, watching *sync.WaitGroup) erro
 func (r *runner) targets(p file.Published) (addresses []string) {
 	for _, t := range r.tasks.Started() {
 		v := t.View()
-		runs := v.DesiredStatus == scheduler.StatusRunning && v.KnownStatus == scheduler.StatusRunning
-		if health := v.CheckedHealth(); t.Service == p.Name && health != "" {
-			runs = runs && health == scheduler.HealthHealthy
-		}
-		if runs && (t.Name == p.Name || t.Service == p.Name) {
+		if t.Name == p.Name && v.Runs() || t.Service == p.Name && v.Serves() {
 			addresses = append(addresses, net.JoinHostPort(t.IP(), strconv.Itoa(int(p.Port))))
 		}
 	}

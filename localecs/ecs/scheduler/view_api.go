@@ -109,6 +109,15 @@ func (v View) CheckedHealth() string {
 	})
 }
 
+// Runs reports whether the task is RUNNING and not asked to stop.
+func (v View) Runs() bool { return v.KnownStatus == StatusRunning && v.DesiredStatus == StatusRunning }
+
+// Serves reports whether a service's task is one for callers: it runs, and is healthy or has no health check.
+func (v View) Serves() bool {
+	health := v.CheckedHealth()
+	return v.Runs() && (health == "" || health == HealthHealthy)
+}
+
 // worstHealth returns the worst status: UNHEALTHY, then UNKNOWN, which stands for any other status,
 // then HEALTHY.
 func worstHealth(statuses []string) string {
