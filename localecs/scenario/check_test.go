@@ -48,5 +48,4 @@ func TestPrepareReportsEveryMistakeAtOnce(t *testing.T) {
 	}
 	testkit.Equal(t, "Service", api.Service, "")
 	testkit.Equal(t, "Definition", api.Definition, web.Definition)
-	testkit.Equal(t, "Application()", api.Application(), "a")
 }

@@ -32,7 +32,7 @@ func (r *Recording) begin(t Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.task(t.Name)
-	known.ID, known.Address, known.Application = t.ID(), t.IP(), t.Application()
+	known.ID, known.Address = t.ID(), t.IP()
 	known.Containers = nil
 	for _, c := range t.Definition.ContainerDefinitions {
 		known.Containers = append(known.Containers,

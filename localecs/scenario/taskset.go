@@ -49,20 +49,6 @@ func (t Task) Dead() bool {
 	})
 }
 
-// Application returns the name of the container that is named like the family, else of the last one
-// that AWS has not added.
-func (t Task) Application() string {
-	if t.Definition.Container(t.Definition.Family) != nil {
-		return t.Definition.Family
-	}
-	for _, c := range slices.Backward(t.Definition.ContainerDefinitions) {
-		if !workload.IsAWSContainer(c.Name) {
-			return c.Name
-		}
-	}
-	return ""
-}
-
 // TaskSet is all tasks of a run. It is safe for concurrent use.
 type TaskSet struct {
 	mu    sync.Mutex

@@ -42,19 +42,6 @@ func TestTasksAreInTheOrderOfTheirStart(t *testing.T) {
 	}
 }
 
-func TestApplicationIsNoContainerOfAWS(t *testing.T) {
-	t.Parallel()
-	for want, def := range map[string]*taskdef.TaskDefinition{
-		"web": definition("web", "web", "sidecar", "ecs-service-connect-oRK9o"),
-		"api": definition("other", "sidecar", "api", "ecs-service-connect-oRK9o", "aws-guardduty-agent-mfjGL"),
-		"":    definition("none", "ecs-service-connect-oRK9o"),
-	} {
-		if got := (scenario.Task{Definition: def}).Application(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 // A copy does not change with the task.
 func TestCopiesAreIndependent(t *testing.T) {
 	t.Parallel()
@@ -81,24 +68,15 @@ func TestCopiesAreIndependent(t *testing.T) {
 	}
 }
 
-func TestApplicationAndAgentOfATask(t *testing.T) {
+func TestAgentAndDeathOfATask(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		def         *taskdef.TaskDefinition
-		application string
-		agent       bool
-	}{
-		{definition("web", "consul-client", "web", "log"), "web", true},
-		{definition("shop", "sidecar-proxy", "app"), "app", false},
+	for agent, def := range map[bool]*taskdef.TaskDefinition{
+		true: definition("web", "consul-client", "web", "log"), false: definition("shop", "sidecar-proxy", "app"),
 	} {
-		task := scenario.Task{Definition: tt.def}
-		if task.Application() != tt.application || task.HasAgent() != tt.agent {
-			t.Errorf("%s: application %s, agent %v", tt.def.Family, task.Application(), task.HasAgent())
-		}
-		alive := task.Dead()
+		task := scenario.Task{Definition: def}
+		testkit.Equal(t, "HasAgent() of "+def.Family, task.HasAgent(), agent)
+		testkit.Equal(t, "Dead() of "+def.Family+" before it was killed", task.Dead(), false)
 		task.Killed = []string{"app", "consul-client", "web", "log", "sidecar-proxy"}
-		if alive || !task.Dead() {
-			t.Errorf("%s: dead %v before it was killed, %v afterwards", tt.def.Family, alive, task.Dead())
-		}
+		testkit.Equal(t, "Dead() of "+def.Family+" afterwards", task.Dead(), true)
 	}
 }

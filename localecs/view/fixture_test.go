@@ -16,7 +16,7 @@ func small() view.RecordedRun {
 		Seconds: 40,
 		Outcome: view.Failed, Failures: []string{"orderly: 3 of 300 requests failed; 0 may"},
 		Tasks: []view.RecordedTask{meshed("api-1", 1, 31), {
-			Name: "batch-1", ID: "b1", Address: "10.0.0.9", Application: "batch",
+			Name: "batch-1", ID: "b1", Address: "10.0.0.9",
 			Containers: []view.RecordedContainer{{Name: "batch", Essential: true}, {Name: "log-router"}},
 			Events: []view.RecordedEvent{
 				{At: 2, Kind: view.KindStatus, Container: "batch", Status: "RUNNING"},
@@ -63,7 +63,7 @@ func small() view.RecordedRun {
 
 // meshed returns a task with seven containers that starts at one time and is asked to stop at another.
 func meshed(name string, start, stop float64) view.RecordedTask {
-	t := view.RecordedTask{Name: name, ID: "0123456789abcdef0123456789abcdef", Address: "10.0.0.4", Application: "api"}
+	t := view.RecordedTask{Name: name, ID: "0123456789abcdef0123456789abcdef", Address: "10.0.0.4"}
 	containers := []struct {
 		name           string
 		run, up        float64 // after the start; up is when it is healthy

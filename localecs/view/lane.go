@@ -46,9 +46,9 @@ const (
 	GlyphTerm    Glyph = "term"    // the stop signal of a container
 	GlyphKill    Glyph = "kill"    // SIGKILL, by ECS, a step or a fault
 	GlyphAgain   Glyph = "again"   // started again by a restart policy
-	GlyphExit    Glyph = "exit"    // ended with 0
+	GlyphExit    Glyph = "exit"    // a container ended with 0, the task is STOPPED
 	GlyphBadExit Glyph = "badexit" // ended otherwise, or never ran
-	GlyphSick    Glyph = "sick"    // an application turned UNHEALTHY
+	GlyphSick    Glyph = "sick"    // a container turned UNHEALTHY
 )
 
 // Mark is a moment.
@@ -224,7 +224,7 @@ func (c *container) status(e RecordedEvent) {
 		c.runs(e.At)
 	case "STOPPED":
 		g := GlyphBadExit
-		if e.Detail == "exit code 0" || e.Detail == "" {
+		if e.Detail == "exit code 0" {
 			g = GlyphExit
 		}
 		c.Exit, c.Note = e.Detail, e.Detail

@@ -74,6 +74,8 @@ func TestContainerIsALane(t *testing.T) {
 			[]mark{{3, view.GlyphTerm}, {9, view.GlyphKill}}},
 		{"never ran", app, []view.RecordedEvent{status(2, "app", "STOPPED", "CannotStartContainerError: no")}, nil,
 			[]mark{{2, view.GlyphBadExit}}},
+		{"stopped at its gate", app, []view.RecordedEvent{status(2, "app", "STOPPED", "")}, nil,
+			[]mark{{2, view.GlyphBadExit}}},
 	} {
 		lanes := view.LanesOf(view.RecordedTask{Containers: []view.RecordedContainer{c.of}, Events: c.events}, 20)
 		if len(lanes) != 1 {

@@ -16,7 +16,7 @@ func event(at float64, kind view.Kind, container, status string) view.RecordedEv
 
 func TestLifeShowsTheHealthOfEssentialContainers(t *testing.T) {
 	t.Parallel()
-	task := view.RecordedTask{Name: "web", Application: "web",
+	task := view.RecordedTask{Name: "web",
 		Containers: []view.RecordedContainer{{Name: "web", Essential: true, HealthCheck: true}},
 		Events: []view.RecordedEvent{
 			event(0, "status", "web", "PULLED"), event(4, "status", "web", "RUNNING"),

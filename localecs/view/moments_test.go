@@ -12,7 +12,7 @@ import (
 // meshedLanes returns a task of the mesh from its start to its end.
 func meshedLanes() view.RecordedTask {
 	last := 41.5
-	t := view.RecordedTask{Name: "api-1", Application: "api", LastServed: &last, Containers: []view.RecordedContainer{
+	t := view.RecordedTask{Name: "api-1", LastServed: &last, Containers: []view.RecordedContainer{
 		{Name: "consul-client"}, {Name: "consul-ecs-mesh-init"}, {Name: "sidecar-proxy", HealthCheck: true},
 		{Name: "api", HealthCheck: true},
 	}}
@@ -39,12 +39,12 @@ func TestMomentsOfStartAndStop(t *testing.T) {
 	t.Parallel()
 	task := meshedLanes()
 	want := []view.Moment{
-		{"the first container runs", 1, 0}, {"login", 1.3, 0.3}, {"mesh-init is done", 2, 1},
-		{"the proxy is healthy", 7, 6}, {"the application starts", 7.1, 6.1}, {"the application is healthy", 12, 11},
-		{"in traffic", 12.2, 11.2},
-		{"the task is asked to stop", 40, 0}, {"critical in Consul", 40.1, 0.1}, {"its last answer", 41.5, 1.5},
-		{"the application is gone", 42, 2}, {"the proxy is gone", 42.2, 2.2}, {"the agent is gone", 45, 5},
-		{"the task is STOPPED", 45, 5}, {"nothing is left of it in Consul", 45.5, 5.5},
+		{"consul-client runs", 1, 0}, {"consul-ecs-mesh-init runs", 1.1, 0.1}, {"the first login to Consul", 1.3, 0.3},
+		{"consul-ecs-mesh-init is STOPPED", 2, 1}, {"sidecar-proxy runs", 2.1, 1.1}, {"sidecar-proxy is HEALTHY", 7, 6},
+		{"api runs", 7.1, 6.1}, {"api is HEALTHY", 12, 11}, {"in traffic", 12.2, 11.2},
+		{"the task is asked to stop", 40, 0}, {"out of traffic", 40.1, 0.1}, {"its last answer", 41.5, 1.5},
+		{"api is STOPPED", 42, 2}, {"sidecar-proxy is STOPPED", 42.2, 2.2}, {"the task is STOPPED", 45, 5},
+		{"consul-client is STOPPED", 45, 5}, {"nothing is left of it in Consul", 45.5, 5.5},
 	}
 	if d := cmp.Diff(want, view.Moments(task, view.LanesOf(task, 50)), about()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -58,13 +58,15 @@ func about() cmp.Option {
 
 func TestTaskThatExitsBeforeTheStopRequest(t *testing.T) {
 	t.Parallel()
-	task := view.RecordedTask{Application: "app", Events: []view.RecordedEvent{
-		status(1, "app", "RUNNING", ""), status(5, "app", "STOPPED", "exit code 1"),
+	task := view.RecordedTask{Events: []view.RecordedEvent{
+		status(1, "app", "RUNNING", ""), {At: 2, Kind: view.KindInTraffic, Status: "in"},
+		status(3, "setup", "STOPPED", ""), status(5, "app", "STOPPED", "exit code 1"),
 		{At: 5.05, Kind: view.KindInTraffic, Status: "out"},
 		{At: 5.1, Kind: view.KindDesired, Status: "STOPPED"},
 	}}
 	want := []view.Moment{
-		{"the first container runs", 1, 0}, {"the application is gone", 5, -0.1}, {"the task is asked to stop", 5.1, 0},
+		{"app runs", 1, 0}, {"in traffic", 2, 1}, {"setup is STOPPED", 3, 2},
+		{"app is STOPPED", 5, -0.1}, {"out of traffic", 5.05, -0.05}, {"the task is asked to stop", 5.1, 0},
 	}
 	if d := cmp.Diff(want, view.Moments(task, view.LanesOf(task, 6)), about()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -276,7 +276,7 @@ func hostile(a, b string, from, to float64) view.RecordedRun {
 	return view.RecordedRun{
 		Scenario: a, Outcome: b, StopOrder: a, Failures: []string{a, b}, Started: time.Unix(1_800_000_000, 0),
 		Seconds: to,
-		Tasks: []view.RecordedTask{{Name: a, ID: b, Address: a, Application: b,
+		Tasks: []view.RecordedTask{{Name: a, ID: b, Address: a,
 			Containers: []view.RecordedContainer{{Name: b}}, Events: []view.RecordedEvent{
 				{At: from, Kind: view.KindStatus, Container: b, Status: "RUNNING"},
 				{At: to, Kind: view.KindStatus, Container: b, Status: "STOPPED", Detail: a},

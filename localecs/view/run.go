@@ -42,10 +42,8 @@ type RecordedTask struct {
 	Name    string `json:"name"`
 	ID      string `json:"id,omitempty"`
 	Address string `json:"address,omitempty"`
-	// Containers are in the order of the definition, Application is the name of the
-	// application container.
-	Containers  []RecordedContainer `json:"containers"`
-	Application string              `json:"application,omitempty"`
+	// Containers are in the order of the definition.
+	Containers []RecordedContainer `json:"containers"`
 	// Events are in the order of their times.
 	Events []RecordedEvent `json:"events"`
 	// LastServed is the time of the last answer that names this task, nil without any.
