@@ -34,16 +34,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	body, missing := h.answer(v, id, what, iam.ConditionOf(r))
-	if missing == "" {
-		iam.JSON(w, http.StatusOK, body)
-		return
-	}
-	status := http.StatusNotFound
-	if v == v3 { // the agent's older handlers know no 404
-		status = http.StatusInternalServerError
-	}
-	iam.JSON(w, status, fmt.Sprintf("V%d %s handler: %s: %s", v, handlerName(what), missing, id))
+	status, body := h.answer(v, id, what, iam.ConditionOf(r))
+	iam.JSON(w, status, body)
 }
 
 // Fail answers as the ECS agent fails: a JSON string.
@@ -57,7 +49,7 @@ const (
 	noContainer = "unable to get container ID from request: unable to get docker ID from v3 endpoint ID"
 )
 
-func (h *handler) answer(v version, id, what string, c iam.Condition) (body any, missing string) {
+func (h *handler) answer(v version, id, what string, c iam.Condition) (status int, body any) {
 	m, known := h.options.Lookup(id)
 	m = m.under(c)
 	name, facts, listed := m.Facts.container(id)
@@ -66,17 +58,36 @@ func (h *handler) answer(v version, id, what string, c iam.Condition) (body any,
 	there = known && there
 	switch {
 	case !known && what != "":
-		return nil, noTask
+		return missing(v, id, what, noTask)
 	case !there && (what == "" || what == "stats"):
-		return nil, noContainer
+		return missing(v, id, what, noContainer)
 	case what == "":
-		return m.container(view, facts, v), ""
+		return http.StatusOK, m.container(view, facts, v)
+	case what == "stats" && view.KnownStatus != scheduler.StatusRunning:
+		return unavailable(v, what), "Unable to get container stats for: " + facts.DockerID
 	case what == "stats":
-		return orEmpty(h.stats(m, name, facts)), ""
+		return http.StatusOK, entry(h.stats(m, name, facts), v)
 	case what == "task/stats":
-		return h.allStats(m), ""
+		return http.StatusOK, h.allStats(m, v)
 	}
-	return m.task(v), "" // taskWithTags, too: no task has tags here
+	return http.StatusOK, m.task(v) // taskWithTags, too: no task has tags here
+}
+
+// missing answers for an endpoint ID that is unknown.
+func missing(v version, id, what, reason string) (status int, body string) {
+	status = http.StatusNotFound
+	if v == v3 { // the agent's older handlers know no 404
+		status = unavailable(v, what)
+	}
+	return status, fmt.Sprintf("V%d %s handler: %s: %s", v, handlerName(what), reason, id)
+}
+
+// unavailable returns the status of what exists and cannot be told.
+func unavailable(v version, what string) int {
+	if v == v3 && strings.HasSuffix(what, "stats") {
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
 }
 
 func handlerName(what string) string {
@@ -125,19 +136,23 @@ func (h *handler) stats(m Snapshot, name string, facts ContainerFacts) *Stats {
 	return &named
 }
 
-func (h *handler) allStats(m Snapshot) map[string]*Stats {
-	all := map[string]*Stats{}
+func (h *handler) allStats(m Snapshot, v version) map[string]any {
+	all := map[string]any{}
 	for name, facts := range m.Facts.Containers {
-		all[facts.DockerID] = h.stats(m, name, facts)
+		all[facts.DockerID] = entry(h.stats(m, name, facts), v)
 	}
 	return all
 }
 
-func orEmpty(s *Stats) any {
-	if s == nil {
-		return struct{}{}
+// entry returns what the version shows of a container: null without figures in V3, {} in V4.
+func entry(s *Stats, v version) any {
+	switch {
+	case s != nil:
+		return s
+	case v == v3:
+		return nil
 	}
-	return s
+	return struct{}{}
 }
 
 // Serve serves with the ECS agent's timeouts until close, which cuts the connections and returns when the listener is

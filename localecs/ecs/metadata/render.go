@@ -24,61 +24,78 @@ const (
 // Document returns what /task of version 4 answers at this moment, for encoding/json.
 func (m Snapshot) Document() any { return m.task(v4) }
 
-func (m Snapshot) task(v version) taskResponse {
+func (m Snapshot) task(v version) any {
 	f := m.Facts
-	t := taskResponse{
+	t := taskV3{
 		Cluster: f.ClusterARN, TaskARN: f.TaskARN, Family: f.Family, Revision: f.Revision,
 		DesiredStatus: m.View.DesiredStatus, KnownStatus: m.View.KnownStatus,
 		Limits:        f.Limits,
 		PullStartedAt: m.View.PullStartedAt.UTC(), PullStoppedAt: m.View.PullStoppedAt.UTC(),
 		ExecutionStoppedAt: m.View.ExecutionStoppedAt.UTC(),
 		AvailabilityZone:   f.AvailabilityZone,
-		Containers:         m.containers(v),
 	}
 	if v == v3 {
+		t.Containers = containers(m, m.containerV3)
 		return t
 	}
 	t.LaunchType = shapes.Fargate
-	t.FaultInjectionEnabled = &f.FaultInjection
-	t.EphemeralStorage = m.Storage
+	of4 := taskV4{
+		taskV3: t, Containers: containers(m, m.containerV4),
+		EphemeralStorage: m.Storage, FaultInjectionEnabled: f.FaultInjection,
+	}
 	if m.Clock != nil {
 		c := *m.Clock
 		c.ReferenceTimestamp = c.ReferenceTimestamp.UTC().Truncate(time.Second)
-		t.ClockDrift = &c
+		of4.ClockDrift = &c
 	}
-	return t
+	return of4
 }
 
-func (m Snapshot) containers(v version) []containerResponse {
-	all := make([]containerResponse, 0, len(m.View.Containers))
+// container returns the container in the shape of the version.
+func (m Snapshot) container(c scheduler.ContainerView, f ContainerFacts, v version) any {
+	if v == v3 {
+		return m.containerV3(c, f)
+	}
+	return m.containerV4(c, f)
+}
+
+func containers[T any](m Snapshot, render func(scheduler.ContainerView, ContainerFacts) T) (all []T) {
 	for _, c := range m.View.Containers {
 		if f, ok := m.Facts.Containers[c.Name]; ok {
-			all = append(all, m.container(c, f, v))
+			all = append(all, render(c, f))
 		}
 	}
 	return all
 }
 
-func (m Snapshot) container(c scheduler.ContainerView, f ContainerFacts, v version) containerResponse {
-	r := containerResponse{
+func (m Snapshot) containerV3(c scheduler.ContainerView, f ContainerFacts) containerV3 {
+	r := containerV3{
 		DockerID: f.DockerID, Name: c.Name, DockerName: c.Name,
 		Image: c.Image, ImageID: f.ImageID, Ports: f.Ports,
 		Labels:        m.labels(c.Name, f.Labels),
 		DesiredStatus: c.DesiredStatus, KnownStatus: c.KnownStatus, ExitCode: c.ExitCode,
 		CreatedAt: c.StartedAt.UTC(), // as on Fargate
 		StartedAt: c.StartedAt.UTC(), FinishedAt: c.FinishedAt.UTC(),
-		Limits: containerLimits{CPU: max(f.CPU, minCPU)},
-		Type:   "NORMAL", Health: health(c.Health), Networks: m.networks(v),
+		Limits: containerLimits{CPU: max(f.CPU, minCPU), Memory: &f.Memory},
+		Type:   "NORMAL", Health: health(c.Health),
 	}
-	if v == v4 {
-		r.LogDriver, r.LogOptions, r.ContainerARN = f.LogDriver, f.LogOptions, f.ContainerARN
-		r.RestartCount, r.Snapshotter = c.RestartCount, "overlayfs"
+	if ip := m.Facts.Network.IP; ip != "" {
+		r.Networks = []networkV3{{NetworkMode: "awsvpc", IPv4Addresses: []string{ip}}}
 	}
 	if c.StartedAt.IsZero() {
 		r.Limits.CPU = 0
 	}
-	if f.Memory > 0 {
-		r.Limits.Memory = &f.Memory
+	return r
+}
+
+func (m Snapshot) containerV4(c scheduler.ContainerView, f ContainerFacts) containerV4 {
+	r := containerV4{containerV3: m.containerV3(c, f), Snapshotter: "overlayfs", RestartCount: c.RestartCount}
+	r.LogDriver, r.LogOptions, r.ContainerARN = f.LogDriver, f.LogOptions, f.ContainerARN
+	if f.Memory == 0 {
+		r.Limits.Memory = nil // Fargate's shows none
+	}
+	for _, n := range r.containerV3.Networks {
+		r.Networks = append(r.Networks, m.Facts.Network.v4(n))
 	}
 	return r
 }
@@ -107,17 +124,10 @@ func health(h *scheduler.HealthView) *healthResponse {
 	return &healthResponse{Status: h.Status, Since: h.Since.UTC(), ExitCode: h.ExitCode, Output: h.Output}
 }
 
-func (m Snapshot) networks(v version) []networkResponse {
-	n := m.Facts.Network
-	if n.IP == "" {
-		return nil
+func (n Network) v4(of3 networkV3) networkV4 {
+	r := networkV4{
+		networkV3: of3, MACAddress: n.MAC, IPv4SubnetCIDRBlock: n.CIDR, PrivateDNSName: n.PrivateDNSName,
 	}
-	r := networkResponse{NetworkMode: "awsvpc", IPv4Addresses: []string{n.IP}}
-	if v == v3 {
-		return []networkResponse{r}
-	}
-	r.AttachmentIndex = new(int)
-	r.MACAddress, r.IPv4SubnetCIDRBlock, r.PrivateDNSName = n.MAC, n.CIDR, n.PrivateDNSName
 	if _, bits, ok := strings.Cut(n.CIDR, "/"); ok && n.Gateway != "" {
 		r.SubnetGatewayIPv4Address = n.Gateway + "/" + bits
 	}
@@ -127,5 +137,5 @@ func (m Snapshot) networks(v version) []networkResponse {
 	if _, domain, ok := strings.Cut(n.PrivateDNSName, "."); ok {
 		r.DomainNameSearchList = []string{domain}
 	}
-	return []networkResponse{r}
+	return r
 }

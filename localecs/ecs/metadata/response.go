@@ -2,29 +2,33 @@ package metadata
 
 import "time"
 
-// taskResponse is the answer of /task, in the agent's field order. V3 leaves
-// the fields after Containers empty.
-type taskResponse struct {
+// taskV3 is the answer of /task, in the agent's field order.
+type taskV3 struct {
 	Cluster            string
 	TaskARN            string
 	Family             string
 	Revision           string
 	DesiredStatus      string `json:",omitempty"`
 	KnownStatus        string
-	Limits             *TaskLimits         `json:",omitempty"`
-	PullStartedAt      time.Time           `json:",omitzero"`
-	PullStoppedAt      time.Time           `json:",omitzero"`
-	ExecutionStoppedAt time.Time           `json:",omitzero"`
-	AvailabilityZone   string              `json:",omitempty"`
-	LaunchType         string              `json:",omitempty"`
-	Containers         []containerResponse `json:",omitempty"`
-	ClockDrift         *ClockDrift         `json:",omitempty"`
-	EphemeralStorage   *EphemeralStorage   `json:"EphemeralStorageMetrics,omitempty"`
-	// FaultInjectionEnabled is always there in V4, never in V3.
-	FaultInjectionEnabled *bool `json:",omitempty"`
+	Containers         []containerV3 `json:",omitempty"`
+	Limits             *TaskLimits   `json:",omitempty"`
+	PullStartedAt      time.Time     `json:",omitzero"`
+	PullStoppedAt      time.Time     `json:",omitzero"`
+	ExecutionStoppedAt time.Time     `json:",omitzero"`
+	AvailabilityZone   string        `json:",omitempty"`
+	LaunchType         string        `json:",omitempty"`
 }
 
-type containerResponse struct {
+// taskV4 shows its own containers, after the embedded members, as the agent's does.
+type taskV4 struct {
+	taskV3
+	Containers            []containerV4     `json:",omitempty"`
+	ClockDrift            *ClockDrift       `json:",omitempty"`
+	EphemeralStorage      *EphemeralStorage `json:"EphemeralStorageMetrics,omitempty"`
+	FaultInjectionEnabled bool
+}
+
+type containerV3 struct {
 	DockerID      string `json:"DockerId"`
 	Name          string
 	DockerName    string
@@ -40,13 +44,18 @@ type containerResponse struct {
 	StartedAt     time.Time `json:",omitzero"`
 	FinishedAt    time.Time `json:",omitzero"`
 	Type          string
+	Networks      []networkV3       `json:",omitempty"`
 	Health        *healthResponse   `json:",omitempty"`
 	LogDriver     string            `json:",omitempty"`
 	LogOptions    map[string]string `json:",omitempty"`
 	ContainerARN  string            `json:",omitempty"`
-	Networks      []networkResponse `json:",omitempty"`
-	Snapshotter   string            `json:",omitempty"`
-	RestartCount  *int              `json:",omitempty"`
+}
+
+type containerV4 struct {
+	containerV3
+	Networks     []networkV4 `json:",omitempty"`
+	Snapshotter  string      `json:",omitempty"`
+	RestartCount *int        `json:",omitempty"`
 }
 
 type containerLimits struct {
@@ -61,10 +70,14 @@ type healthResponse struct {
 	Output   string    `json:"output,omitempty"`
 }
 
-type networkResponse struct {
-	NetworkMode              string
-	IPv4Addresses            []string `json:",omitempty"`
-	AttachmentIndex          *int     `json:",omitempty"`
+type networkV3 struct {
+	NetworkMode   string
+	IPv4Addresses []string `json:",omitempty"`
+}
+
+type networkV4 struct {
+	networkV3
+	AttachmentIndex          int
 	MACAddress               string   `json:",omitempty"`
 	IPv4SubnetCIDRBlock      string   `json:",omitempty"`
 	DomainNameServers        []string `json:",omitempty"`
