@@ -18,6 +18,13 @@ const (
 	SourceValue = "consul-ecs"
 )
 
+// Keys of the service meta for the versions of what serves the instance: of the consul-ecs that registered it, and
+// of its Envoy, where the image tells it. The user's meta wins. Consul reserves keys that begin with "consul-".
+const (
+	MetaVersion      = "mesh-init-version"
+	MetaEnvoyVersion = "envoy-version"
+)
+
 // MetaWANFederation is the service meta key by whose value "1" Consul takes a mesh gateway
 // for one that joins the datacenters of a federation.
 const MetaWANFederation = "consul-wan-federation"

@@ -39,8 +39,9 @@ type catalog struct {
 	tokens  []string // distinct ones, as they were presented
 	answer  func(put) error
 	byToken func(token string) error
-	lost    bool // until the next write
-	last    int  // updates of a task that ends
+	lost    bool   // until the next write
+	last    int    // updates of a task that ends
+	version string // of the last workload
 	// output gets each output that differs from the one before of its check.
 	output  func(string)
 	outputs map[string]string
@@ -58,6 +59,7 @@ func (c *catalog) Set(
 	c.mu.Lock()
 	p := put{time.Since(c.start), map[string]string{}}
 	refresh := true
+	c.version = w.Meta["mesh-init-version"]
 	for _, u := range updates {
 		p.Checks[strings.TrimPrefix(u.Check.ID, w.ID+"-")] = u.Status
 		refresh = refresh && u.Refresh

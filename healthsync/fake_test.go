@@ -233,7 +233,8 @@ func (r *fixture) run() {
 		case r.catalog != nil:
 			registered, ofAgent = r.catalog, nil
 		}
-		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore, StaticToken: r.static}, Deps{
+		r.err = Run(ctx, Options{Config: r.cfg, Version: "v9.8.7",
+			StopTimeout: r.stop, Ignore: r.ignore, StaticToken: r.static}, Deps{
 			ReadToken:  r.logins.read,
 			LogIn:      r.logins.logIn,
 			AwaitStart: r.awaitStart,

@@ -42,6 +42,8 @@ type Options struct {
 	Ignore workload.Ignored
 	// Region is AWS_REGION; empty when it is not set, which leaves that of the task ARN.
 	Region string
+	// Version is that of this program, which a registration records.
+	Version string
 	// StaticToken reports that the Consul environment has a token, which takes the place
 	// of a login.
 	StaticToken bool

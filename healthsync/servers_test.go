@@ -161,6 +161,9 @@ func TestDeregisteredTaskIsRestored(t *testing.T) {
 		if n := r.logged("consul had lost the check, registered it again"); n != 3 {
 			t.Errorf("%d lines:\n%s", n, r.log)
 		}
+		if got := r.catalog.version; got != "v9.8.7" {
+			t.Errorf("registered with version %q, want v9.8.7", got)
+		}
 		r.end()
 	})
 }

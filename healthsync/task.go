@@ -35,7 +35,9 @@ func (t *taskState) checked() bool {
 func (t *taskState) learn(ctx context.Context, limit time.Duration) error {
 	var w workload.Workload
 	use := func(answer workload.Task) (err error) {
-		w, err = workload.New(t.options.Config, answer, t.options.Region)
+		if w, err = workload.New(t.options.Config, answer, t.options.Region); err == nil {
+			w.RecordVersion(t.options.Version)
+		}
 		return err
 	}
 	answer, err := awsutil.FirstUsableTask(ctx, t.log, t.fetch, limit, use)

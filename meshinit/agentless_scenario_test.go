@@ -119,7 +119,8 @@ func (s *fixture) wantFrame(e *api.ServiceEntry) {
 		s.t.Errorf("node = %+v", e.Node)
 	}
 	want := map[string]string{"task-id": s.taskID,
-		"task-arn": "arn:aws:ecs:us-west-2:123456789012:task/prod/" + s.taskID, "source": "consul-ecs"}
+		"task-arn": "arn:aws:ecs:us-west-2:123456789012:task/prod/" + s.taskID, "source": "consul-ecs",
+		"mesh-init-version": "v9.8.7", "envoy-version": "1.40.0"}
 	for key, value := range want {
 		if e.Service.Meta[key] != value {
 			s.t.Errorf("meta %s = %q, want %q", key, e.Service.Meta[key], value)

@@ -29,6 +29,8 @@ type Options struct {
 	Proxy ProxyFiles
 	// Region is AWS_REGION; empty when it is not set, which leaves that of the task ARN.
 	Region string
+	// Version is that of this program, which a registration records.
+	Version string
 	// Limit bounds each wait: for metadata, for a login, for Consul.
 	Limit time.Duration
 	// Endpoint is where the task registers.

@@ -87,8 +87,9 @@ func TestScenarios(t *testing.T) {
 					if !slices.Equal(r.Tags, []string{"a", "b"}) {
 						t.Errorf("tags = %v", r.Tags)
 					}
-					testkit.Equal(t, "meta", []string{r.Meta["task-id"], r.Meta["source"], r.Meta["x"]},
-						[]string{s.taskID, "consul-ecs", "y"})
+					testkit.Equal(t, "meta", []string{r.Meta["task-id"], r.Meta["source"], r.Meta["x"],
+						r.Meta["mesh-init-version"], r.Meta["envoy-version"]},
+						[]string{s.taskID, "consul-ecs", "y", "v9.8.7", "1.40.0"})
 					if got := r.Meta["task-arn"]; !strings.HasSuffix(got, ":task/prod/"+s.taskID) {
 						t.Errorf("task-arn of the meta %q, want that of task %s", got, s.taskID)
 					}

@@ -54,7 +54,9 @@ func PrepareClient(ctx context.Context, limit time.Duration, log hclog.Logger, p
 // readMetadata reads the task until a workload can be made of it.
 func (r *run) readMetadata(ctx context.Context) error {
 	use := func(t workload.Task) (err error) {
-		r.workload, err = workload.New(r.options.Config, t, r.options.Region)
+		if r.workload, err = workload.New(r.options.Config, t, r.options.Region); err == nil {
+			r.workload.RecordVersion(r.options.Version)
+		}
 		return err
 	}
 	var err error

@@ -135,7 +135,7 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	defer consul.watchServers(ctx)()
 	return healthsync.Run(ctx, healthsync.Options{
-		Config: cfg, Region: inv.Getenv(regionEnv), StaticToken: consul.static,
+		Config: cfg, Region: inv.Getenv(regionEnv), Version: cli.Version(), StaticToken: consul.static,
 		StopTimeout: f.stop, Ignore: f.ignore,
 	}, healthsync.Deps{
 		Metadata:  metadata,

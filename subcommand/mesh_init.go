@@ -140,6 +140,7 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			ReadyBind: ready, Env: environ()}),
 		Endpoint: consul.endpoint,
 		Region:   inv.Getenv(regionEnv),
+		Version:  cli.Version(),
 		Limit:    f.limit,
 	}, meshinit.Deps{
 		Metadata: metadata,

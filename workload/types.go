@@ -16,6 +16,8 @@ type Task struct {
 // Container is one container of a Task.
 type Container struct {
 	Name string `json:"Name"`
+	// Image is the reference in the task definition.
+	Image string `json:"Image"`
 	// Type is NORMAL for containers of the task definition; the ECS agent's
 	// own (pause) containers carry other values.
 	Type          string `json:"Type"`

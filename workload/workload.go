@@ -70,7 +70,7 @@ func (w *Workload) setService(cfg *config.Config, t Task) error {
 	w.Namespace, w.Partition = s.Namespace, s.Partition
 	w.Port = s.Port
 	w.Tags = s.Tags
-	w.Meta = w.meta(s.Meta)
+	w.Meta = w.meta(s.Meta, t)
 	w.EnableTagOverride = s.EnableTagOverride
 	w.Weights = s.Weights
 	w.Checks = s.Checks
@@ -99,7 +99,7 @@ func (w *Workload) setGateway(g *config.Gateway, t Task) error {
 	w.ID = ServiceID(w.Name, w.TaskID)
 	w.Namespace, w.Partition = g.Namespace, g.Partition
 	w.Tags = g.Tags
-	w.Meta = w.meta(g.Meta)
+	w.Meta = w.meta(g.Meta, t)
 	w.Proxy = Proxy{Name: w.Name, ID: w.ID, Port: config.DefaultGatewayPort}
 	if g.Kind == config.KindMeshGateway { // no other kind has its own addresses
 		if g.LANAddress != nil {
@@ -142,8 +142,13 @@ func listenerHost(lan string, t Task) (string, error) {
 }
 
 // meta returns the user's with the keys of consul-ecs over it, which clean-up needs.
-func (w *Workload) meta(user map[string]string) map[string]string {
+func (w *Workload) meta(user map[string]string, t Task) map[string]string {
 	meta := map[string]string{}
+	for _, c := range t.Containers {
+		if version := EnvoyVersion(c.Image); c.Name == ContainerSidecarProxy && version != "" {
+			meta[config.MetaEnvoyVersion] = version
+		}
+	}
 	maps.Copy(meta, user)
 	maps.Copy(meta, map[string]string{
 		config.MetaTaskID:  w.TaskID,
