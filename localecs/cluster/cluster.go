@@ -48,7 +48,7 @@ type Options struct {
 	// Dir takes logs (Dir/logs) and volumes (Dir/volumes).
 	Dir string
 	// Images are what a container of an image sees, by image name.
-	Images map[string]runtime.Image
+	Images runtime.Images
 	Roles  []iam.Role
 	// Secrets are the values behind a container's secrets; see Secret for their names.
 	Secrets map[string]string

@@ -196,13 +196,13 @@ func (r *resources) shareNames(dir string) error {
 func (r *resources) makeEnvironments() {
 	o := r.cluster.options
 	for _, c := range r.launch.Definition.ContainerDefinitions {
+		image, _ := o.Images.Find(c.Image)
 		env, err := List(c, Sources{
-			Image: o.Images[c.Image].Env,
+			Image: image.Env, Secrets: r.cluster.secret,
 			Files: func(arn string) (string, bool) {
 				text, ok := o.EnvironmentFiles[arn]
 				return text, ok
 			},
-			Secrets: r.cluster.secret,
 			Agent: Agent{
 				Host: r.host, EndpointID: r.facts.Containers[c.Name].EndpointID, CredentialsID: r.credentials,
 				Region: o.Region, Hostname: r.ns.PrivateDNSName,

@@ -21,7 +21,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 	"github.com/meshtask/consul-ecs/localecs/network"
-	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -50,8 +49,8 @@ deployments, with STS and IAM. Exports for the aws command line and AWS's SDKs a
 stdout, and a line for each new version of a task on stderr. Tasks run as with localecs
 run: as processes of this machine, each task in its own network.
 
-A scenario file defines the images: -images takes its images, roles, secrets, account,
-region and subnet. A task with another image stops with CannotPullContainerError.
+A scenario file defines the images: -images takes what it has for tasks, but no tasks.
+A task with another image stops with CannotPullContainerError.
 
 A caller of the API can run programs here, so -listen takes loopback addresses only,
 and calls are signed with keys that change with each start.
@@ -145,7 +144,7 @@ func (f *serveFlags) agree() error {
 }
 
 func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
-	setting, images, err := f.prepare()
+	made, err := f.prepare(inv)
 	if err != nil {
 		return &exit.UsageError{Err: err}
 	}
@@ -160,15 +159,7 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 		return errors.Join(err, listener.Close())
 	}
 	defer restore()
-	options := control.APIOptions{
-		Cluster: cluster.Options{
-			Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Docker: f.docker, Subnet: setting.Subnet,
-			AtOnce: setting.StopOrder == "at-once", GatePeriod: setting.GatePeriod, HealthyAfter: setting.HealthyAfter,
-			Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets,
-			Added: setting.Added(), Log: inv.Log,
-		},
-		Listener: listener, Throttle: f.throttle, Lag: f.lag, Log: inv.Log,
-	}
+	options := control.APIOptions{Cluster: made, Listener: listener, Throttle: f.throttle, Lag: f.lag, Log: inv.Log}
 	closeState, err := f.choose(inv, &options)
 	if err != nil {
 		listener.Close()
@@ -233,21 +224,30 @@ func (f *serveFlags) choose(inv *cli.Invocation, o *control.APIOptions) (closeSt
 	return dir.Close, nil
 }
 
-// prepare reads the setting and its images.
-func (f *serveFlags) prepare() (*file.Scenario, map[string]runtime.Image, error) {
+// prepare reads the setting, with its images and other files.
+func (f *serveFlags) prepare(inv *cli.Invocation) (cluster.Options, error) {
 	setting, err := file.LoadSetting(f.images)
 	if err != nil {
-		return nil, nil, err
+		return cluster.Options{}, err
 	}
 	if f.network == network.Host && f.images == "" {
 		setting.Subnet = "127.42.0.0/24"
 	}
+	o := cluster.Options{
+		Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Docker: f.docker,
+		Subnet: setting.Subnet, AtOnce: setting.StopOrder == file.StopAtOnce, GatePeriod: setting.GatePeriod,
+		HealthyAfter: setting.HealthyAfter, TimeScale: setting.TimeScale, Roles: setting.IdentityRoles(),
+		Added: setting.Added(), Log: inv.Log,
+	}
 	values, err := variables(f.vars)
 	if err != nil || f.simulated { // without images
-		return setting, nil, err
+		return o, err
 	}
-	images, err := setting.HostImages(values)
-	return setting, images, errors.Join(f.network.CheckSubnet(setting.Subnet), err)
+	var imageErr, secretErr, fileErr error
+	o.Images, imageErr = setting.HostImages(values)
+	o.Secrets, secretErr = setting.SecretTexts()
+	o.EnvironmentFiles, fileErr = setting.EnvironmentFileTexts()
+	return o, errors.Join(f.network.CheckSubnet(setting.Subnet), imageErr, secretErr, fileErr)
 }
 
 // open listens in the host's network.

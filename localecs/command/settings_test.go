@@ -1,14 +1,21 @@
 package command
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 const settingsScenario = `
@@ -112,4 +119,73 @@ func TestSettingsOfAScenario(t *testing.T) {
 	if waited := started.Sub(began); waited < 2500*time.Millisecond || waited > 25*time.Second {
 		t.Errorf("b started after %s; want the gate's 4s, and not the interval's 30s", waited)
 	}
+}
+
+// What a flag of run says about tasks, a file can say, too. Other flags are about one run or this machine.
+func TestFlagsOfRunHaveKeys(t *testing.T) {
+	t.Parallel()
+	keys := map[string]string{
+		"image": "images.programs", "entrypoint": "images.entrypoint", "cmd": "images.cmd", "secret": "secrets",
+		"environment-file": "environmentFiles", "publish": "publish", "outside": "outside", "seed": "seed",
+		"stop-order": "stopOrder",
+	}
+	without := map[string]string{
+		"dir": "where logs are", "json": "form of output", "log-level": "form of output", "check": "starts nothing",
+		"network": "what this machine can do", "runtime": "what this machine can do",
+		"var": "where this machine has the programs of the file", "images": "names the file",
+		"chaos": "takes the place of the steps", "for": "of -chaos", "runs": "of -chaos", "shrink": "of -chaos",
+	}
+	fs := flag.NewFlagSet("run", flag.ContinueOnError)
+	runCommand().Flags(fs)
+	fs.VisitAll(func(f *flag.Flag) {
+		key, ok := keys[f.Name]
+		if !ok && without[f.Name] == "" {
+			t.Errorf("-%s has no key in a scenario file, and no reason", f.Name)
+		}
+		of := reflect.TypeFor[file.Scenario]()
+		for name := range strings.SplitSeq(key, ".") {
+			if of.Kind() == reflect.Map {
+				of = of.Elem().Elem()
+			}
+			if ok {
+				of = fieldWithKey(t, of, name)
+			}
+		}
+		delete(keys, f.Name)
+		delete(without, f.Name)
+	})
+	if len(keys)+len(without) > 0 {
+		t.Errorf("run has no flags %v %v", keys, without)
+	}
+}
+
+// fieldWithKey returns the type of the field with a key.
+func fieldWithKey(t *testing.T, of reflect.Type, key string) reflect.Type {
+	t.Helper()
+	for f := range of.Fields() {
+		if f.Tag.Get("yaml") == key {
+			return f.Type
+		}
+	}
+	t.Fatalf("%s has no key %s", of, key)
+	return nil
+}
+
+func TestSecretsOfFlagsMayBeInFiles(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, []byte("from a file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	set := secretFlag(got)
+	for _, text := range []string{"/a=x", "/b=@" + path} {
+		if err := set(text); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"/a": "x", "/b": "from a file"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	testkit.ErrorContains(t, set("/c=@"+path+"x"), "no such file or directory")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 // runTasks runs task definitions that have no scenario.
@@ -112,7 +113,7 @@ func (f *definitionFlags) Add(fs *flag.FlagSet) {
 	take("image", "programs of an image, `IMAGE=PROGRAM,...`: names, paths or directories of this machine, or host for all of it; IMAGE may be *; may be repeated", s.Images.Set)
 	take("entrypoint", "the image's ENTRYPOINT, `IMAGE=WORDS`; may be repeated", s.Images.SetEntrypoint)
 	take("cmd", "the image's CMD, `IMAGE=WORDS`; without it the first program of -image; may be repeated", s.Images.SetCommand)
-	take("secret", "the value behind a valueFrom, `NAME=VALUE`; may be repeated", pairFlag(s.Secrets))
+	take("secret", "the value behind a valueFrom, `NAME=VALUE`, or NAME=@FILE with the value in a file; may be repeated", secretFlag(s.Secrets))
 	take("environment-file", "the file behind an ARN of environmentFiles, `ARN=FILE`; may be repeated", func(text string) error {
 		arn, path, _ := strings.Cut(text, "=")
 		absolute, err := filepath.Abs(path)
@@ -136,6 +137,23 @@ func pairFlag(of map[string]string) func(string) error {
 		}
 		of[name] = value
 		return nil
+	}
+}
+
+// secretFlag returns pairFlag's, which reads @FILE.
+func secretFlag(of map[string]string) func(string) error {
+	return func(text string) error {
+		if err := pairFlag(of)(text); err != nil {
+			return err
+		}
+		name, value, _ := strings.Cut(text, "=")
+		path, in := strings.CutPrefix(value, "@")
+		if !in {
+			return nil
+		}
+		value, err := file.ReadSecret(path)
+		of[name] = value
+		return err
 	}
 }
 

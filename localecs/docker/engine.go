@@ -38,7 +38,7 @@ type Options struct {
 	// away, so no other may use it at the same time.
 	Dir string
 	// Images are those made of programs of this host, by name. Others are the engine's, pulled when it has none.
-	Images map[string]runtime.Image
+	Images runtime.Images
 	Log    hclog.Logger
 }
 

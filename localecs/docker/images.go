@@ -25,7 +25,7 @@ const label = "localecs.image"
 // store is the images that an engine has, or gets. It is safe for concurrent use.
 type store struct {
 	api      *client.Client
-	defined  map[string]runtime.Image
+	defined  runtime.Images
 	resolver runtime.Resolver
 	log      hclog.Logger
 	// loading is held by one at a time: images share layers.
@@ -41,7 +41,7 @@ type pulled struct {
 }
 
 // newStore returns the images of an engine. The defined ones, by name, are made of programs of this host.
-func newStore(api *client.Client, defined map[string]runtime.Image, log hclog.Logger) *store {
+func newStore(api *client.Client, defined runtime.Images, log hclog.Logger) *store {
 	return &store{api: api, defined: defined, log: log, flights: map[string]*flight{}}
 }
 
@@ -66,7 +66,7 @@ func (s *store) forget(name string) {
 }
 
 func (s *store) get(ctx context.Context, name string) (pulled, error) {
-	if i, ok := s.defined[name]; ok {
+	if i, ok := s.defined.Find(name); ok {
 		id, err := s.makeImage(ctx, i)
 		return pulled{id, i}, err
 	}

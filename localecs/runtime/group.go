@@ -75,7 +75,7 @@ func (g *group) Close() error {
 // returns it. The error is a *NotFoundError when something is not there, and a
 // *host.MissingError when this host cannot even look.
 func (r *Runtime) Pull(_ context.Context, name string) (Image, error) {
-	i, ok := r.known[name]
+	i, ok := r.known.Find(name)
 	if !ok {
 		return i, fmt.Errorf("pull access denied for %s: not among the known images", name)
 	}

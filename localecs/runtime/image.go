@@ -37,6 +37,23 @@ type Image struct {
 	StopSignal string `json:"stopSignal,omitempty"`
 }
 
+// Images are defined images, by name; AllImages is every other one.
+type Images map[string]Image
+
+// AllImages is the name that stands for every image without an own definition.
+const AllImages = "*"
+
+// Find returns the image of that name, if it is defined.
+func (all Images) Find(name string) (i Image, ok bool) {
+	if i, ok = all[name]; !ok {
+		i, ok = all[AllImages]
+	}
+	if ok {
+		i.Name = name
+	}
+	return i, ok
+}
+
 // Dir is a directory with its owner.
 type Dir struct {
 	Path string `json:"path"`

@@ -119,3 +119,17 @@ func TestValidateNamesTheMistake(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestImageForAllOthers(t *testing.T) {
+	t.Parallel()
+	images := Images{"web": {Name: "web", User: "1"}, AllImages: {Name: AllImages, User: "2"}}
+	for name, user := range map[string]string{"web": "1", "db": "2"} {
+		i, ok := images.Find(name)
+		if diff := cmp.Diff(Image{Name: name, User: user}, i); diff != "" || !ok {
+			t.Errorf("Find(%q) = %t (-want +got):\n%s", name, ok, diff)
+		}
+	}
+	if i, ok := (Images{"web": {}}).Find("db"); ok {
+		t.Errorf("Find of an unknown image returned %+v", i)
+	}
+}

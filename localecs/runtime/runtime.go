@@ -19,7 +19,7 @@ import (
 // Options configure a Runtime.
 type Options struct {
 	// Images are what Pull knows, by name.
-	Images map[string]Image
+	Images Images
 	// Log gets warnings about what the host cannot give; nil drops them.
 	Log hclog.Logger
 }
@@ -27,7 +27,7 @@ type Options struct {
 // Runtime starts containers. It is safe for concurrent use.
 type Runtime struct {
 	log       hclog.Logger
-	known     map[string]Image
+	known     Images
 	ids       host.IDs
 	images    Resolver
 	hardLimit func(resource int) (uint64, error)

@@ -22,8 +22,10 @@ func TestPrepareReportsEveryMistakeAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &file.Scenario{
-		Dir:              dir,
-		Images:           map[string]*file.Image{"i": {Programs: map[string]string{"/x": "${none}/x"}}},
+		Dir: dir,
+		Images: map[string]*file.Image{
+			"i": {Programs: file.Programs{Paths: map[string]string{"/x": "${none}/x"}}},
+		},
 		EnvironmentFiles: map[string]string{"arn:a": "none.env"},
 		Tasks:            map[string]file.Task{"web": {Definition: "none.json"}},
 	}

@@ -30,9 +30,8 @@ type Sources struct {
 	EnvironmentFiles map[string]string
 	// Publish and Outside are added to those of Setting.
 	Publish, Outside []string
-	// Setting is a scenario file, or its directory, of which everything is used but
-	// tasks, steps, faults, checks and the Consul server. Empty is SettingName beside
-	// the definitions, if it exists.
+	// Setting is a scenario file, or its directory, of which all is used that is not of scenarios only. Empty is
+	// SettingName beside the definitions, if it exists, which has nothing else.
 	Setting string
 	// Vars are the variables of its images.
 	Vars    map[string]string
@@ -93,9 +92,7 @@ func PrepareDefinitions(paths []string, s Sources) (plan *Plan, warnings []strin
 	if err != nil {
 		return nil, nil, err
 	}
-	setting.Tasks, setting.Services, setting.Steps, setting.Faults = map[string]file.Task{}, nil, nil, nil
-	setting.Checks, setting.Consul = file.Checks{}, file.Consul{}
-	setting.ServiceConnect, setting.GuardDuty = nil, nil
+	setting.Tasks = map[string]file.Task{}
 	d := &definitions{sources: s, plan: &Plan{
 		file: setting, network: s.Network,
 		defs: file.Definitions{
@@ -111,13 +108,14 @@ func PrepareDefinitions(paths []string, s Sources) (plan *Plan, warnings []strin
 	d.findRoles()
 	more, err := d.findImages()
 	warnings = append(warnings, more...)
-	d.plan.file.Secrets = merged(d.plan.file.Secrets, s.Secrets)
+	secrets, secretErr := d.plan.file.SecretTexts()
+	d.plan.secrets = merged(secrets, s.Secrets)
 	d.plan.file.EnvironmentFiles = merged(d.plan.file.EnvironmentFiles, s.EnvironmentFiles)
 	d.plan.file.Publish = append(d.plan.file.Publish, s.Publish...)
 	d.plan.file.Outside = append(d.plan.file.Outside, s.Outside...)
 	var fileErr error
 	d.plan.environmentFiles, fileErr = d.plan.file.EnvironmentFileTexts()
-	err = errors.Join(s.Network.CheckSubnet(d.plan.file.Subnet), err, fileErr, d.plan.connect(), d.missing())
+	err = errors.Join(s.Network.CheckSubnet(d.plan.file.Subnet), err, secretErr, fileErr, d.plan.connect(), d.missing())
 	if err != nil {
 		return nil, warnings, err
 	}
@@ -151,6 +149,10 @@ func (s Sources) setting(paths []string) (*file.Scenario, error) {
 	setting, err := file.LoadSetting(path)
 	if err != nil {
 		return nil, err
+	}
+	if dropped := setting.Reduce(); len(dropped) > 0 && s.Setting == "" {
+		return nil, fmt.Errorf("%s: %s: only scenarios have this: localecs run takes them as DIR/%s", path,
+			strings.Join(dropped, ", "), file.FileName)
 	}
 	if s.Network == network.Host && setting.Subnet == file.Default().Subnet { // which is for the other
 		setting.Subnet = "127.42.0.0/24"

@@ -138,6 +138,43 @@ roles: {team/other: {}}
 	}
 }
 
+// The file has a form for what flags take, and nothing in it is ignored.
+func TestFileBesideTheDefinition(t *testing.T) {
+	t.Parallel()
+	testkit.RequireOnPath(t, "sh")
+	dir := writeFile(t, map[string]string{"shop.json": shop, "web.env": "", "key": "k\n", "localecs.yaml": `
+images: {"*": {programs: host, cmd: [sh]}}
+secrets:
+  /web/key: {file: key}
+  arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf: '{"root": "r", "web": "w"}'
+environmentFiles: {"arn:aws:s3:::b/web.env": web.env}
+`})
+	path := filepath.Join(dir, "shop.json")
+	p, _, err := PrepareDefinitions([]string{path}, Sources{Network: network.AWSVPC})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Equal(t, "secrets[/web/key]", p.secrets["/web/key"], "k")
+	testkit.Equal(t, "Cmd of mysql:8", strings.Join(p.images["mysql:8"].Cmd, " "), "sh")
+	if p.images["mysql:8"].Files["/usr/bin"] == "" {
+		t.Errorf("mysql:8 is %+v, want what this machine has installed", p.images["mysql:8"])
+	}
+	testkit.Equal(t, "MissingImages", len(p.MissingImages()), 0)
+
+	all := "name: x\nconsul: {datacenter: a}\ntasks: {a: a}\nservices: {b: {definition: a}}\nseed: 1\n" +
+		"steps: [{start: [a]}]\n" +
+		"guardDuty: {image: i}\nfaults: [{server: down}]\nchecks: {minRequests: 1}\n"
+	if err := os.WriteFile(filepath.Join(dir, "localecs.yaml"), []byte(all), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = PrepareDefinitions([]string{path}, Sources{Network: network.AWSVPC})
+	testkit.ErrorContains(t, err, "localecs.yaml: name, consul, tasks, services, guardDuty, seed, faults, "+
+		"steps, checks: only scenarios have this: localecs run takes them as DIR/scenario.yaml")
+	_, _, err = PrepareDefinitions([]string{path},
+		Sources{Network: network.AWSVPC, Setting: filepath.Join(dir, "localecs.yaml")})
+	testkit.ErrorContains(t, err, "this is missing") // a scenario that is named may have more
+}
+
 func TestTasksHaveNames(t *testing.T) {
 	t.Parallel()
 	testkit.RequireOnPath(t, "sh")

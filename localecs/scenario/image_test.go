@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 // flagsOf returns what flags of these names and values say.
@@ -24,6 +26,12 @@ func flagsOf(t *testing.T, flags ...[2]string) *Flags {
 		}
 	}
 	return f
+}
+
+// made returns image i as the flags make it on top of base.
+func made(f *Flags, base file.Image) (runtime.Image, error) {
+	image, errs := f.image("i", &base).Host("i", "", nil, &runtime.Resolver{})
+	return image, errors.Join(errs...)
 }
 
 func TestFlagsReportMistakes(t *testing.T) {
@@ -55,43 +63,44 @@ func TestImagesFollowFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := "PATH=/localecs/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	base := runtime.Image{Entrypoint: []string{"/base"}, Cmd: []string{"base"}, Env: []string{"A=1"}, User: "5"}
+	base := file.Image{Entrypoint: []string{"/base"}, Cmd: []string{"base"}, Env: []string{"A=1"}, User: "5"}
+	asBase := runtime.Image{Entrypoint: []string{"/base"}, Cmd: []string{"base"}, Env: []string{"A=1"}, User: "5"}
 	for name, c := range map[string]struct {
 		flags [][2]string
-		base  runtime.Image
+		base  file.Image
 		want  runtime.Image
 	}{
-		"an absolute path": {[][2]string{{"-image", "i=" + server}}, runtime.Image{},
+		"an absolute path": {[][2]string{{"-image", "i=" + server}}, file.Image{},
 			runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
-		"a place": {[][2]string{{"-image", "i=" + server + ":/bin/nginx"}}, runtime.Image{},
+		"a place": {[][2]string{{"-image", "i=" + server + ":/bin/nginx"}}, file.Image{},
 			runtime.Image{Programs: map[string]string{"/bin/nginx": server}, Cmd: []string{"/bin/nginx"},
 				Env: []string{path}}},
-		"a directory": {[][2]string{{"-image", "i=" + server + "," + dir + ":/data"}}, runtime.Image{},
+		"a directory": {[][2]string{{"-image", "i=" + server + "," + dir + ":/data"}}, file.Image{},
 			runtime.Image{Programs: map[string]string{server: server}, Files: map[string]string{"/data": dir},
 				Cmd: []string{server}, Env: []string{path}}},
-		"for all": {[][2]string{{"-image", "*=" + server}}, runtime.Image{},
+		"for all": {[][2]string{{"-image", "*=" + server}}, file.Image{},
 			runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
-		"its own wins": {[][2]string{{"-image", "*=nosuch"}, {"-image", "i=" + server}}, runtime.Image{},
+		"its own wins": {[][2]string{{"-image", "*=nosuch"}, {"-image", "i=" + server}}, file.Image{},
 			runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
-		"a command": {[][2]string{{"-image", "i=" + server}, {"-cmd", "i=x -y  z"}}, runtime.Image{},
+		"a command": {[][2]string{{"-image", "i=" + server}, {"-cmd", "i=x -y  z"}}, file.Image{},
 			runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{"x", "-y", "z"},
 				Env: []string{path}}},
 		"words with spaces": {[][2]string{{"-image", "i=" + server}, {"-cmd", `i=["sh","-c","a b"]`}},
-			runtime.Image{}, runtime.Image{Programs: map[string]string{server: server},
+			file.Image{}, runtime.Image{Programs: map[string]string{server: server},
 				Cmd: []string{"sh", "-c", "a b"}, Env: []string{path}}},
-		"an entrypoint": {[][2]string{{"-image", "i=" + server}, {"-entrypoint", "i=tini --"}}, runtime.Image{},
+		"an entrypoint": {[][2]string{{"-image", "i=" + server}, {"-entrypoint", "i=tini --"}}, file.Image{},
 			runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"tini", "--"},
 				Env: []string{path}}},
 		"an entrypoint, a cmd": {[][2]string{{"-image", "i=" + server}, {"-entrypoint", "i=tini"}, {"-cmd", "i=x"}},
-			runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"tini"},
+			file.Image{}, runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"tini"},
 				Cmd: []string{"x"}, Env: []string{path}}},
 		"on top of the file": {[][2]string{{"-image", "i=" + server}}, base,
 			runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"/base"},
 				Cmd: []string{"base"}, Env: []string{path, "A=1"}, User: "5"}},
-		"nothing":       {nil, base, base},
-		"another image": {[][2]string{{"-image", "j=" + server}}, base, base},
+		"nothing":       {nil, base, asBase},
+		"another image": {[][2]string{{"-image", "j=" + server}}, base, asBase},
 	} {
-		got, err := flagsOf(t, c.flags...).image("i", c.base)
+		got, err := made(flagsOf(t, c.flags...), c.base)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -107,7 +116,7 @@ func TestImagesFollowFlags(t *testing.T) {
 func TestProgramIsAtEachOfItsPaths(t *testing.T) {
 	t.Parallel()
 	testkit.RequireOnPath(t, "sh")
-	got, err := flagsOf(t, [2]string{"-image", "i=sh"}).image("i", runtime.Image{})
+	got, err := made(flagsOf(t, [2]string{"-image", "i=sh"}), file.Image{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +132,7 @@ func TestProgramIsAtEachOfItsPaths(t *testing.T) {
 
 func TestHostImageHasThisMachinesDirectories(t *testing.T) {
 	t.Parallel()
-	got, err := flagsOf(t, [2]string{"-image", "i=host"}).image("i", runtime.Image{})
+	got, err := made(flagsOf(t, [2]string{"-image", "i=host"}), file.Image{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +149,8 @@ func TestHostImageHasThisMachinesDirectories(t *testing.T) {
 
 func TestMissingProgramsAreReportedTogether(t *testing.T) {
 	t.Parallel()
-	_, err := flagsOf(t, [2]string{"-image", "i=no-such-program,/no/such/file,sh:bin/sh,./nor-this"}).image("i",
-		runtime.Image{})
+	f := flagsOf(t, [2]string{"-image", "i=no-such-program,/no/such/file,sh:bin/sh,./nor-this"})
+	_, err := made(f, file.Image{})
 	want := `-image i: no-such-program: no program of that name is on PATH; give its path, ./no-such-program for one in this directory
 -image i: /no/such/file: there is no such file
 -image i: sh:bin/sh: "bin/sh" is no path in a container: it begins with /
@@ -154,14 +163,13 @@ func TestMissingProgramsAreReportedTogether(t *testing.T) {
 func TestNoProgramCanLieInADirectoryOfTheHost(t *testing.T) {
 	t.Parallel()
 	testkit.RequireOnPath(t, "sh")
-	f := flagsOf(t, [2]string{"-image", "a=sh:/usr/bin/no-such-program,host"},
-		[2]string{"-image", "b=sh:/usr/bin/env,host,sh:/opt-2/x"})
-	_, err := f.image("a", runtime.Image{})
-	if want := "-image a: /usr/bin/no-such-program: /usr/bin is a read-only directory of this machine; without a " +
+	_, err := made(flagsOf(t, [2]string{"-image", "i=sh:/usr/bin/no-such-program,host"}), file.Image{})
+	if want := "-image i: /usr/bin/no-such-program: /usr/bin is a read-only directory of this machine; without a " +
 		"path in the container the program comes first on PATH"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	if _, err := f.image("b", runtime.Image{}); err != nil {
+	other := flagsOf(t, [2]string{"-image", "i=sh:/usr/bin/env,host,sh:/opt-2/x"})
+	if _, err := made(other, file.Image{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -188,7 +196,7 @@ func FuzzSet(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var flags Flags
 		err := flags.Set(text)
-		named := len(flags.names()) == 1 || flags.programs[allImages] != nil
+		named := len(flags.names()) == 1 || flags.programs[runtime.AllImages] != nil
 		if valid := named && !strings.HasPrefix(text, "="); err == nil && !valid {
 			t.Errorf("%q names %q", text, flags.names())
 		}

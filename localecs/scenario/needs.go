@@ -30,21 +30,18 @@ func (d *definitions) findImages() (warnings []string, err error) {
 	users := d.users()
 	wanted := *d.plan.file
 	wanted.Images = map[string]*file.Image{}
-	for name, i := range d.plan.file.Images {
-		if users[name] != nil {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(users)) {
+		switch i := d.sources.Images.image(name, d.plan.file.Image(name)); {
+		case i == nil:
+		case d.sources.EngineImages && !d.defines(name):
+			errs = append(errs, fmt.Errorf("-entrypoint and -cmd of %s: the image is the engine's, unless -image has "+
+				"its programs", name))
+		default:
 			wanted.Images[name] = i
 		}
 	}
-	images, err := wanted.HostImages(d.sources.Vars)
-	errs := []error{err}
-	for _, name := range slices.Sorted(maps.Keys(users)) {
-		if d.sources.EngineImages && !d.sources.Images.knows(name) && d.plan.file.Images[name] == nil {
-			continue // the engine has it
-		}
-		i, err := d.sources.Images.image(name, images[name])
-		images[name] = i
-		errs = append(errs, err)
-	}
+	d.plan.images, err = wanted.HostImages(d.sources.Vars)
 	for _, name := range d.sources.Images.names() {
 		if users[name] == nil {
 			warnings = append(warnings,
@@ -52,8 +49,12 @@ func (d *definitions) findImages() (warnings []string, err error) {
 					strings.Join(slices.Sorted(maps.Keys(users)), ", ")))
 		}
 	}
-	d.plan.images = images
-	return warnings, errors.Join(errs...)
+	return warnings, errors.Join(append(errs, err)...)
+}
+
+// defines reports whether flags or file have programs for an image.
+func (d *definitions) defines(image string) bool {
+	return d.sources.Images.knows(image) || d.plan.file.Image(image) != nil
 }
 
 // missing returns an error with everything that the tasks need and was not given,
@@ -84,14 +85,13 @@ func (d *definitions) missingImages(n *needs) {
 	}
 	users := d.users()
 	for _, name := range slices.Sorted(maps.Keys(users)) {
-		known := d.sources.Images.knows(name) || d.plan.file.Images[name] != nil
 		switch {
-		case !known && idle[name] != nil:
-			n.add("-image", name, "PROGRAM,"+Host,
+		case !d.defines(name) && idle[name] != nil:
+			n.add("-image", name, "PROGRAM,"+file.Host,
 				"programs for "+strings.Join(users[name], ", ")+"; "+strings.Join(idle[name], ", ")+
 					" runs the first one, as the definition leaves that to the image")
-		case !known:
-			n.add("-image", name, Host, "programs for "+strings.Join(users[name], ", "))
+		case !d.defines(name):
+			n.add("-image", name, file.Host, "programs for "+strings.Join(users[name], ", "))
 		case idle[name] != nil:
 			n.add("-cmd", name, "PROGRAM ARGUMENT...",
 				"what "+strings.Join(idle[name], ", ")+" runs, as the definition leaves that to the image")
@@ -110,7 +110,7 @@ func (d *definitions) missingOf(n *needs, task string, c taskdef.Container) erro
 	}
 	for _, secret := range c.Secrets {
 		_, err := cluster.Secret(secret.ValueFrom, func(name string) (string, bool) {
-			value, ok := d.plan.file.Secrets[name]
+			value, ok := d.plan.secrets[name]
 			return value, ok
 		})
 		absent, ok := errors.AsType[*cluster.NoValueError](err)

@@ -15,8 +15,10 @@ type Plan struct {
 	file    *file.Scenario
 	network network.Mode
 	defs    file.Definitions
-	images  map[string]runtime.Image
+	images  runtime.Images
 	roles   []iam.Role
+	// secrets are their values.
+	secrets map[string]string
 	// environmentFiles are their contents, by ARN.
 	environmentFiles map[string]string
 	// alone has the tasks of a run without a Consul server, in the order of their
@@ -36,9 +38,11 @@ func Prepare(f *file.Scenario, vars map[string]string, mode network.Mode) (plan 
 	defs, warnings, taskErr := file.Read(f)
 	faultErr := errors.Join(f.FaultProblems(defs.Containers(), mode == network.Host)...)
 	images, imageErr := f.HostImages(vars)
+	secrets, secretErr := f.SecretTexts()
 	files, fileErr := f.EnvironmentFileTexts()
-	plan = &Plan{file: f, network: mode, defs: defs, images: images, roles: f.IdentityRoles(), environmentFiles: files}
-	err = errors.Join(mode.CheckSubnet(f.Subnet), taskErr, faultErr, imageErr, fileErr, plan.connect())
+	plan = &Plan{file: f, network: mode, defs: defs, images: images, roles: f.IdentityRoles(), secrets: secrets,
+		environmentFiles: files}
+	err = errors.Join(mode.CheckSubnet(f.Subnet), taskErr, faultErr, imageErr, secretErr, fileErr, plan.connect())
 	if err != nil {
 		return nil, warnings, err
 	}

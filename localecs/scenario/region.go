@@ -46,7 +46,7 @@ func (e *ecsTasks) open(o Options) error {
 			Network: e.plan.network, Subnet: f.Subnet,
 			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
 			HealthyAfter: f.HealthyAfter,
-			Docker:       o.Docker, Dir: o.Dir, Images: e.plan.images, Roles: e.plan.roles, Secrets: f.Secrets,
+			Docker:       o.Docker, Dir: o.Dir, Images: e.plan.images, Roles: e.plan.roles, Secrets: e.plan.secrets,
 			EnvironmentFiles: e.plan.environmentFiles,
 			Added:            f.Added(),
 			Observe:          e.progress.clusterChanged, Output: output, Log: o.Log,

@@ -113,7 +113,7 @@ func roleName(arn string) string {
 func (d Definitions) MissingImages(f *Scenario) (warnings []string) {
 	for _, name := range slices.Sorted(maps.Keys(d.Files)) {
 		for _, c := range d.Files[name].ContainerDefinitions {
-			if f.Images[c.Image] == nil {
+			if f.Image(c.Image) == nil {
 				warnings = append(warnings,
 					fmt.Sprintf("%s: container %s: image %s is not among the scenario's: its task will not start",
 						filepath.Join(f.Dir, name), c.Name, c.Image))
@@ -121,7 +121,7 @@ func (d Definitions) MissingImages(f *Scenario) (warnings []string) {
 		}
 	}
 	for key, a := range f.added {
-		if f.Images[a.Image] == nil {
+		if f.Image(a.Image) == nil {
 			warnings = append(warnings,
 				fmt.Sprintf("%s: image %s is not among the scenario's: no task that has the container will start", key,
 					a.Image))

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"time"
 
@@ -29,23 +30,23 @@ const (
 )
 
 // Scenario is a scenario file: what tasks need besides their definitions, the steps,
-// and the checks at the end.
+// and the checks at the end. Keys "of scenarios" are not for task definitions without one.
 type Scenario struct {
 	// Name is also the directory of its logs.
-	Name    string `yaml:"name"`
+	Name    string `yaml:"name" of:"scenarios"`
 	Account string `yaml:"account"`
 	Region  string `yaml:"region"`
 	Cluster string `yaml:"cluster"`
 	// Subnet is the simulated VPC's, in CIDR form.
 	Subnet string `yaml:"subnet"`
 	// StopOrder is StopReverse, the default, or StopAtOnce.
-	StopOrder string            `yaml:"stopOrder"`
-	Images    map[string]*Image `yaml:"images"`
+	StopOrder string `yaml:"stopOrder"`
+	// Images are the images of containers. "*" is every image that is not among them.
+	Images map[string]*Image `yaml:"images"`
 	// Roles are IAM roles by path and name, as in an ARN after "role/".
 	Roles map[string]Role `yaml:"roles"`
-	// Secrets are the local store behind "secrets" of task definitions, by
-	// valueFrom.
-	Secrets map[string]string `yaml:"secrets"`
+	// Secrets are the local store behind "secrets" of task definitions, by valueFrom.
+	Secrets map[string]Secret `yaml:"secrets"`
 	// EnvironmentFiles are the files behind "environmentFiles" of task
 	// definitions, by ARN.
 	EnvironmentFiles map[string]string `yaml:"environmentFiles"`
@@ -57,7 +58,7 @@ type Scenario struct {
 	// HealthyAfter is how long a task without a health check runs before its service counts it as healthy,
 	// divided by TimeScale. The default is 40s, as on ECS; 0s means at once.
 	HealthyAfter time.Duration `yaml:"healthyAfter"`
-	Consul       Consul        `yaml:"consul"`
+	Consul       Consul        `yaml:"consul" of:"scenarios"`
 	// Publish has ports of this machine that lead to tasks and services, as "8080:web:80".
 	Publish []string `yaml:"publish"`
 	// Outside has TCP addresses that tasks may reach outside of the run: "db:5432=127.0.0.1:5432".
@@ -65,23 +66,23 @@ type Scenario struct {
 	// API is how the ECS API is that tasks call.
 	API API `yaml:"api"`
 	// Tasks are by the name that the steps use.
-	Tasks map[string]Task `yaml:"tasks"`
+	Tasks map[string]Task `yaml:"tasks" of:"scenarios"`
 	// Services are ECS services by their name. Their tasks are called <service>-1,
 	// <service>-2 and so on, in the order of their start.
-	Services map[string]Service `yaml:"services"`
+	Services map[string]Service `yaml:"services" of:"scenarios"`
 	// ServiceConnect is the proxy of Service Connect, in the tasks of services that have
 	// serviceConnect: true. All other containers of such a task depend on it.
-	ServiceConnect *AddedContainer `yaml:"serviceConnect"`
+	ServiceConnect *AddedContainer `yaml:"serviceConnect" of:"scenarios"`
 	// GuardDuty is the agent of GuardDuty Runtime Monitoring, in every task.
-	GuardDuty *AddedContainer `yaml:"guardDuty"`
+	GuardDuty *AddedContainer `yaml:"guardDuty" of:"scenarios"`
 
 	// Seed draws the requests to which a fault's share applies; the same seed draws
 	// the same.
-	Seed uint64 `yaml:"seed"`
+	Seed uint64 `yaml:"seed" of:"scenarios"`
 	// Faults start at their times, counted from the first step.
-	Faults []chaos.Fault `yaml:"faults"`
-	Steps  []Step        `yaml:"steps"`
-	Checks Checks        `yaml:"checks"`
+	Faults []chaos.Fault `yaml:"faults" of:"scenarios"`
+	Steps  []Step        `yaml:"steps" of:"scenarios"`
+	Checks Checks        `yaml:"checks" of:"scenarios"`
 
 	// Dir is the file's directory; relative paths start there.
 	Dir string `yaml:"-"`
@@ -247,6 +248,24 @@ func Default() *Scenario {
 		GatePeriod:   5 * time.Second,
 		HealthyAfter: 40 * time.Second,
 	}
+}
+
+// Reduce sets what only scenarios have to its default, and returns the keys of what was there.
+func (s *Scenario) Reduce() (dropped []string) {
+	without := Default()
+	without.Consul.Address = s.Consul.Address // follows from the subnet
+	value, other := reflect.ValueOf(s).Elem(), reflect.ValueOf(without).Elem()
+	for f := range value.Type().Fields() {
+		if f.Tag.Get("of") != "scenarios" {
+			continue
+		}
+		is, none := value.FieldByIndex(f.Index), other.FieldByIndex(f.Index)
+		if !reflect.DeepEqual(is.Interface(), none.Interface()) {
+			dropped = append(dropped, f.Tag.Get("yaml"))
+			is.Set(none)
+		}
+	}
+	return dropped
 }
 
 // parse reads a document. Unknown keys are errors, with their place; problems

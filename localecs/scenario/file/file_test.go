@@ -321,11 +321,11 @@ func TestImagesNamesEveryMissingProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &Scenario{Dir: dir, Images: map[string]*Image{
-		"good": {Programs: map[string]string{"/a": "program", "/b": "${bin}/program"}},
-		"bad": {Programs: map[string]string{
+		"good": {Programs: Programs{Paths: map[string]string{"/a": "program", "/b": "${bin}/program"}}},
+		"bad": {Programs: Programs{Paths: map[string]string{
 			"/c": "${consul}", "/d": "absent", "/e": "data", "/f": ".", "/g": "/dev/null", "/h": "${bin}/x",
 			"/i": "${mine}", "/j": "cut", "/k": "${given}",
-		}},
+		}}},
 	}}
 	images, err := f.HostImages(map[string]string{"bin": dir, "given": "/nowhere"})
 	want := `images["bad"].programs["/c"]: needs ${consul}, which was not found: run 'make tools', put consul on PATH, or give -var consul=PATH

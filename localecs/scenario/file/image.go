@@ -19,9 +19,8 @@ import (
 // Image is the programs that a container of an image sees, and the image's
 // defaults. Nothing else of this machine is visible inside.
 type Image struct {
-	// Programs are host programs by their path in the container. ${name}
-	// stands for a variable: consul, envoy, bin (the project's programs).
-	Programs map[string]string `yaml:"programs"`
+	// Programs are those of the host. ${name} stands for a variable: consul, envoy, bin (the project's programs).
+	Programs Programs `yaml:"programs"`
 	// Files are other files and directories of the host, read-only, by their path in
 	// the container: an interpreter's library, certificates.
 	Files map[string]string `yaml:"files"`
@@ -36,8 +35,47 @@ type Image struct {
 	StopSignal string   `yaml:"stopSignal"`
 }
 
+// Programs are host programs by their path in the container, or a list of words as the flag -image takes them: names
+// on PATH, paths and directories, or host, which is everything that this machine has installed.
+type Programs struct {
+	Paths map[string]string `yaml:"-"`
+	Words []string          `yaml:"-"`
+	// Flag: the words are those of -image, whose relative paths begin at the working directory.
+	Flag bool `yaml:"-"`
+}
+
+// UnmarshalYAML takes the mapping, a list of words, or words with commas between them.
+func (p *Programs) UnmarshalYAML(unmarshal func(any) error) error {
+	var value any
+	if err := unmarshal(&value); err != nil {
+		return err
+	}
+	switch value := value.(type) {
+	case string:
+		p.Words = strings.Split(value, ",")
+		return nil
+	case []any:
+		return unmarshal(&p.Words)
+	}
+	return unmarshal(&p.Paths)
+}
+
+func (p Programs) problems() (errs []error) {
+	if err := CheckWords(p.Words); err != nil {
+		errs = append(errs, fmt.Errorf("programs: %w", err))
+	}
+	for path := range p.Paths {
+		if !filepath.IsAbs(path) {
+			errs = append(errs, fmt.Errorf("programs: %q: want an absolute path of the container, or a list of "+
+				"programs in place of the mapping", path))
+		}
+	}
+	return errs
+}
+
 // Problems returns the mistakes, each behind its key.
 func (i *Image) Problems() (errs []error) {
+	errs = i.Programs.problems()
 	for path, owner := range i.Volumes {
 		if _, err := volumeDir(path, owner); err != nil {
 			errs = append(errs, fmt.Errorf("volumes: %w", err))
@@ -59,7 +97,14 @@ func (i *Image) Host(name, dir string, vars map[string]string, resolver *runtime
 		Name: name, Programs: map[string]string{}, Files: map[string]string{}, Env: i.Env,
 		Entrypoint: i.Entrypoint, Cmd: i.Cmd, User: i.User, StopSignal: i.StopSignal,
 	}
-	for inside, host := range i.Programs {
+	for _, err := range i.Programs.addWords(&of, dir, vars, resolver) {
+		if i.Programs.Flag {
+			errs = append(errs, fmt.Errorf("-image %s: %w", name, err))
+		} else {
+			errs = append(errs, fmt.Errorf("images[%q].programs: %w", name, err))
+		}
+	}
+	for inside, host := range i.Programs.Paths {
 		path, err := find(host, dir, vars)
 		if err == nil {
 			of.Programs[inside] = path
@@ -102,8 +147,8 @@ func volumeDir(path, owner string) (runtime.Dir, error) {
 
 // HostImages returns the scenario's images with their variables filled in. What this machine does not
 // have, or what lacks something it needs, is all named in the error.
-func (s *Scenario) HostImages(vars map[string]string) (map[string]runtime.Image, error) {
-	images := map[string]runtime.Image{}
+func (s *Scenario) HostImages(vars map[string]string) (runtime.Images, error) {
+	images := runtime.Images{}
 	var errs []error
 	var resolver runtime.Resolver
 	for name, i := range s.Images {
@@ -111,6 +156,28 @@ func (s *Scenario) HostImages(vars map[string]string) (map[string]runtime.Image,
 		images[name], errs = of, append(errs, missing...)
 	}
 	return images, joinSorted(errs)
+}
+
+// Image returns the image of that name, or the one for all images; nil without either.
+func (s *Scenario) Image(name string) *Image {
+	if i := s.Images[name]; i != nil {
+		return i
+	}
+	return s.Images[runtime.AllImages]
+}
+
+// SecretTexts returns the scenario's secrets. Files that cannot be read are all named in the error.
+func (s *Scenario) SecretTexts() (map[string]string, error) {
+	texts := map[string]string{}
+	var errs []error
+	for name, secret := range s.Secrets {
+		text, err := secret.text(s.inDir)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("secrets[%q]: %w", name, err))
+		}
+		texts[name] = text
+	}
+	return texts, joinSorted(errs)
 }
 
 // EnvironmentFileTexts returns the contents of the scenario's environment files, by ARN. Files that

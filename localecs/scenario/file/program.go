@@ -25,8 +25,17 @@ func find(host, dir string, vars map[string]string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// expand fills variables in, and returns the used ones.
+// expand fills variables in, and returns the used ones. Relative paths begin at dir.
 func expand(host, dir string, vars map[string]string) (path string, used []string, err error) {
+	path, used, err = fill(host, vars)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return path, used, err
+}
+
+// fill fills variables in, and returns the used ones.
+func fill(host string, vars map[string]string) (path string, used []string, err error) {
 	var missing []error
 	path = os.Expand(host, func(name string) string {
 		value, ok := vars[name]
@@ -36,9 +45,6 @@ func expand(host, dir string, vars map[string]string) (path string, used []strin
 		used = append(used, name)
 		return value
 	})
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
 	return path, used, errors.Join(missing...)
 }
 

@@ -82,6 +82,8 @@ func TestSchemaRefusals(t *testing.T) {
 	const head = "name: x\ntasks: {a: a.json}\n"
 	for _, good := range []string{
 		head,
+		head + "images: {a: {programs: host}, b: {programs: [sh]}, '*': {programs: {/a: b}}}\n",
+		head + "secrets: {a: b, c: {file: d}}\n",
 		head + "seed: 18446744073709551615\ntimeScale: 0.5\ngatePeriod: 5s\n",
 		head + "steps: [{at: 1.5s, stop: [a]}, {stop: {tasks: [a], background: true}}, {endTraffic: true}, " +
 			"{endTraffic: {failed: 0}}, {pause: 1.5s}]",
@@ -94,6 +96,8 @@ func TestSchemaRefusals(t *testing.T) {
 	for _, bad := range []string{
 		"tasks: {a: a.json}\n",
 		head + "stpes: []\n",
+		head + "images: {a: {programs: 1}}\n",
+		head + "secrets: {a: {}}\n",
 		head + "seed: -1\n",
 		head + "gatePeriod: 5\n",
 		head + "gatePeriod: soon\n",

@@ -114,6 +114,9 @@ func strayKeys(n ast.Node, t reflect.Type) []error {
 		}
 	case reflect.Struct:
 		fields := fieldsByKey(t)
+		if len(fields) == 0 {
+			break // a type with forms of its own, which its UnmarshalYAML checks
+		}
 		for _, e := range entries(n) {
 			if field, known := fields[keyOf(e)]; known {
 				errs = append(errs, strayKeys(e.Value, field.Type)...)

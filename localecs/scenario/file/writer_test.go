@@ -128,10 +128,13 @@ func (w *writer) ref(t reflect.Type) node {
 // short adds the short form of a type that has one.
 func (w *writer) short(t reflect.Type, long node) node {
 	switch t {
-	case reflect.TypeFor[file.Task]():
+	case reflect.TypeFor[file.Task](), reflect.TypeFor[file.Secret]():
 		return node{"anyOf": []node{{"type": "string"}, long}}
 	case reflect.TypeFor[file.Stop]():
 		return node{"anyOf": []node{{"type": "array", "items": node{"type": "string"}}, long}}
+	case reflect.TypeFor[file.Programs]():
+		return node{"description": w.docs["Programs"], "anyOf": []node{{"type": "string"},
+			{"type": "array", "items": node{"type": "string"}}, w.of(reflect.TypeFor[map[string]string]())}}
 	case reflect.TypeFor[file.EndTraffic]():
 		return node{"anyOf": []node{{"const": true}, long}}
 	}
@@ -190,7 +193,8 @@ func kinds() map[reflect.Type]string {
 
 func required() map[string][]string {
 	return map[string][]string{
-		"Scenario": {"name"}, "Await": {"within"}, "Kill": {"task"}, "Process": {"task", "container"},
+		"Scenario": {"name"}, "Secret": {"file"}, "Await": {"within"}, "Kill": {"task"},
+		"Process":          {"task", "container"},
 		"Endpoint":         {"name"},
 		"SpotInterruption": {"task"}, "Partition": {"task", "from"}, "Link": {"task", "kbits"},
 	}
