@@ -69,8 +69,8 @@ func layout() arch.Layout {
 				Name: "simulator",
 				Packages: []string{
 					"localecs/control", "localecs/scenario", "localecs/scenario/file", "localecs/view",
-					"localecs/compose", "localecs/cluster", "localecs/docker", "localecs/network", "localecs/runtime",
-					"localecs/host",
+					"localecs/compose", "localecs/cluster", "localecs/meter", "localecs/docker", "localecs/network",
+					"localecs/runtime", "localecs/host",
 				},
 				Among: arch.Downwards,
 				Uses:  []string{"simulated ECS", "simulator domain", "adapters", "domain", "command line", "shared"},

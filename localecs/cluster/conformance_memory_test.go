@@ -89,6 +89,9 @@ func TestStatsOfARunningContainer(t *testing.T) {
 		t.Errorf("memory usage %d, want 100 MiB or more", a.Memory.Usage)
 	}
 	testkit.Equal(t, "memory limit", a.Memory.Limit, 512<<20)
+	if a.PIDs.Current == 0 {
+		t.Error("no threads")
+	}
 	testkit.Equal(t, "name", a.Name, "a")
 	testkit.Equal(t, "ID", a.ID, s.resources.facts.Containers["a"].DockerID)
 	if apart := a.Read.Sub(a.PreRead); apart < time.Second {

@@ -11,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+	"github.com/meshtask/consul-ecs/localecs/meter"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -25,7 +26,9 @@ type resources struct {
 	ns    *network.Namespace
 	names TaskNames
 	facts metadata.Facts
-	meter *meter
+	meter *meter.Meter
+	// memory is the limit of the task in bytes, 0 without one.
+	memory uint64
 	// credentials is the ID under which the role's credentials are served; empty without a role.
 	credentials string
 	// group starts the containers.
@@ -51,13 +54,14 @@ func (r *resources) acquire(o metadata.Options) error {
 	if err != nil {
 		return err
 	}
-	r.ns, r.meter = ns, newMeter(nil)
+	mib, _ := def.MemoryMiB()
+	r.ns, r.memory, r.meter = ns, mebibytes(mib), meter.New(nil, mebibytes(mib))
 	r.names = TaskNames{
 		Private: ns.PrivateDNSName, Name: r.name,
 		Cluster: r.launch.Cluster, Family: def.Family, Service: r.launch.Service,
 	}
 	if ns.File() != nil {
-		r.meter = newMeter(ns.Do)
+		r.meter = meter.New(ns.Do, r.memory)
 	}
 	r.closers = append(r.closers, ns.Close)
 	facts := ClusterFacts{Account: r.cluster.options.AWS(), Name: r.launch.Cluster}
@@ -112,9 +116,8 @@ func (r *resources) openCredentials() error {
 // pidMode task, the task's own memory setting.
 func (r *resources) openGroup() (err error) {
 	def := r.launch.Definition
-	mib, _ := def.MemoryMiB()
 	r.group, err = r.cluster.runtime.Group(runtime.GroupSpec{
-		Name: r.launch.ID, NetNS: r.ns.File(), SharePIDs: def.PIDMode == "task", Memory: new(mebibytes(mib)),
+		Name: r.launch.ID, NetNS: r.ns.File(), SharePIDs: def.PIDMode == "task", Memory: new(r.memory),
 	})
 	if err != nil {
 		return err

@@ -276,6 +276,12 @@ func (p hierarchy) counter(file, name string) uint64 {
 	return counter(text, name)
 }
 
+// lines returns how many a file has, 0 when it is not there.
+func (p hierarchy) lines(file string) uint64 {
+	text, _ := os.ReadFile(filepath.Join(p.dir, file))
+	return uint64(bytes.Count(text, []byte("\n")))
+}
+
 func counter(text []byte, name string) uint64 {
 	for line := range bytes.Lines(text) {
 		value := strings.TrimSpace(string(line))

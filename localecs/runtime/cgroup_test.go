@@ -150,6 +150,9 @@ func TestUsage(t *testing.T) {
 		t.Errorf("memory usage %d, want 256 MiB or more", u.Memory)
 	}
 	testkit.Equal(t, "limit", u.Limit, 512*mib)
+	if u.Threads == 0 {
+		t.Error("no threads")
+	}
 	if cpu := u.User + u.Kernel; cpu <= 0 || cpu > time.Minute {
 		t.Errorf("CPU time %s, want some and at most a minute", cpu)
 	}

@@ -12,6 +12,8 @@ type Usage struct {
 	Memory, Limit uint64
 	// User and Kernel are processor time.
 	User, Kernel time.Duration
+	// Threads are those of all processes.
+	Threads uint64
 }
 
 // unlimited is above what any machine has; version 1 says "no limit" with the largest multiple of a page.
@@ -43,12 +45,14 @@ func (g *ControlGroup) Usage() Usage {
 		case memoryV1:
 			u.Memory = p.counter("memory.usage_in_bytes", "")
 			u.Limit = p.counter("memory.limit_in_bytes", "")
+			u.Threads = p.lines("tasks")
 		case cpuV1:
 			u.User = time.Duration(p.counter("cpuacct.usage_user", ""))
 			u.Kernel = time.Duration(p.counter("cpuacct.usage_sys", ""))
 		case unified:
 			u.Memory = p.counter("memory.current", "")
 			u.Limit = p.counter("memory.max", "") // "max" counts as 0
+			u.Threads = p.lines("cgroup.threads")
 			u.User = time.Duration(p.counter("cpu.stat", "user_usec")) * time.Microsecond
 			u.Kernel = time.Duration(p.counter("cpu.stat", "system_usec")) * time.Microsecond
 		}

@@ -2,22 +2,24 @@ package metadata
 
 import "time"
 
-// Stats are a container's resource figures, a part of docker's statistics
-// object. Two samples a second apart make
-// one: they need a second of runtime.
+// Stats are a container's resource figures, a part of docker's statistics object. Two samples a second apart make one:
+// they need a second of runtime.
 type Stats struct {
 	Read    time.Time `json:"read"`
 	PreRead time.Time `json:"preread"`
 
-	CPU    CPUStats    `json:"cpu_stats"`
-	PreCPU CPUStats    `json:"precpu_stats"`
-	Memory MemoryStats `json:"memory_stats"`
-	Blkio  struct{}    `json:"blkio_stats"`
-	// Networks are by interface name.
-	Networks map[string]NetworkStats `json:"networks,omitempty"`
+	PIDs    PIDsStats   `json:"pids_stats"`
+	Blkio   struct{}    `json:"blkio_stats"`
+	Procs   uint32      `json:"num_procs"` // of Windows only
+	Storage struct{}    `json:"storage_stats"`
+	CPU     CPUStats    `json:"cpu_stats"`
+	PreCPU  CPUStats    `json:"precpu_stats"`
+	Memory  MemoryStats `json:"memory_stats"`
 	// Name and ID are filled in by the handler.
 	Name string `json:"name,omitempty"`
 	ID   string `json:"id,omitempty"`
+	// Networks are by interface name.
+	Networks map[string]NetworkStats `json:"networks,omitempty"`
 
 	Rate *NetworkRate `json:"network_rate_stats,omitempty"`
 }
@@ -33,10 +35,17 @@ type CPUStats struct {
 	Online uint32 `json:"online_cpus,omitempty"`
 }
 
-// MemoryStats are in bytes.
+// PIDsStats counts threads.
+type PIDsStats struct {
+	Current uint64 `json:"current,omitempty"`
+}
+
+// MemoryStats are in bytes. Limit is the container's own, and hierarchical_memory_limit of Stats the least of it and
+// the task's.
 type MemoryStats struct {
-	Usage uint64 `json:"usage,omitempty"`
-	Limit uint64 `json:"limit,omitempty"`
+	Usage uint64            `json:"usage,omitempty"`
+	Stats map[string]uint64 `json:"stats,omitempty"`
+	Limit uint64            `json:"limit,omitempty"`
 }
 
 // NetworkStats are totals of one interface.
