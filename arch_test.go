@@ -51,7 +51,7 @@ func layout() arch.Layout {
 				Name: "shared",
 				Packages: []string{
 					"internal/exit", "internal/volume", "internal/retry", "internal/logkey", "internal/metrics",
-					"internal/secret", "internal/tcp", "internal/inflight",
+					"internal/secret", "internal/tcp", "internal/inflight", "internal/failure",
 				},
 				Among: arch.Downwards,
 			},

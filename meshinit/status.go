@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/failure"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
@@ -117,7 +118,7 @@ func (r *run) reportReady(ctx context.Context) error {
 
 // reportFailure ends the wait of the other containers. A run that failed before it
 // knew its task asks once more for it.
-func (r *run) reportFailure(ctx context.Context, failure error) {
+func (r *run) reportFailure(ctx context.Context, cause error) {
 	var err error
 	if r.task.TaskARN == "" {
 		if r.task, err = r.deps.Metadata.Task(context.WithoutCancel(ctx)); err == nil {
@@ -125,7 +126,7 @@ func (r *run) reportFailure(ctx context.Context, failure error) {
 		}
 	}
 	if err == nil {
-		err = r.report(failed, failure.Error())
+		err = r.report(failed, failure.Mark(cause.Error()))
 	}
 	if err != nil {
 		r.deps.Log.Warn("the containers that wait for this one were not notified of its failure", logkey.Error, err)

@@ -141,7 +141,8 @@ func aclUnreachable(t *testing.T, w *aclWorld) {
 	} {
 		got := w.ask(t, asked{address: closed, token: w.Token, args: args})
 		if got.code != 3 || got.out != "" ||
-			!strings.HasSuffix(got.err, "connect: connection refused (CONSUL_HTTP_ADDR is the server's address)\n") {
+			!strings.HasSuffix(got.err, "connect: connection refused (CONSUL_HTTP_ADDR is the server's address) "+
+				"[CE-CONSUL-REFUSED]\n") {
 			t.Errorf("acl %s: %+v", args, got)
 		}
 	}
@@ -150,7 +151,7 @@ func aclUnreachable(t *testing.T, w *aclWorld) {
 	w.want(t, asked{token: w.Token, args: "can -datacenter dc9 -engine server acl read"},
 		reply{"",
 			"consul-ecs acl: check the token's permissions at the server: Unexpected response code: 500 (No path to " +
-				"datacenter)\n", 3})
+				"datacenter) [CE-LOGIN-DATACENTER]\n", 3})
 	w.want(t, asked{token: w.Token, args: "can -datacenter dc1 -engine both -token-file @ops.token service:web write"},
 		reply{denied, "", 2})
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/failure"
 )
 
 // Main runs the subcommand that args names and returns the exit code.
@@ -12,6 +13,7 @@ func Main(args []string) int {
 		Name:     "consul-ecs",
 		Version:  cli.Version(),
 		Commands: commands(),
+		Identify: func(text string) string { return string(failure.Of(text)) },
 	}, args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 
@@ -25,6 +27,7 @@ func commands() map[string]cli.Command {
 		"config":            configCommand(),
 		"controller":        controllerCommand(),
 		"envoy-entrypoint":  envoyEntrypointCommand(),
+		"explain":           explainCommand(),
 		"gc":                gcCommand(),
 		"images":            imagesCommand(),
 		"health-sync":       healthSyncCommand(),

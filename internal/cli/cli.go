@@ -61,6 +61,8 @@ type Invocation struct {
 	// Log is where the command logs. It starts as a text logger at INFO;
 	// UseLogger replaces it once the configuration is known.
 	Log hclog.Logger
+
+	identify func(text string) string
 }
 
 // UseLogger replaces Log. Level is any hclog level in any case; an unknown one
@@ -70,7 +72,7 @@ func (inv *Invocation) UseLogger(level string, json bool) error {
 	if err != nil {
 		return err
 	}
-	inv.Log = log
+	inv.Log = &records{log, inv.identify}
 	return nil
 }
 
@@ -87,6 +89,8 @@ func newLogger(name, level string, json bool, w io.Writer) (hclog.Logger, error)
 type App struct {
 	Name, Version string
 	Commands      map[string]Command
+	// Identify returns the ID of the failure that a record or an error is about, empty for none; nil has no IDs.
+	Identify func(text string) string
 }
 
 // ExitCode maps an error to the exit code: nil 0, exit.CodeError its own, usage 1,
@@ -132,7 +136,10 @@ func SignalContext(parent context.Context, signals ...os.Signal) (ctx context.Co
 // Main runs the command that args names (without the program's name) and
 // returns the exit code. env is the process environment's lookup.
 func Main(app App, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	inv := &Invocation{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	inv := &Invocation{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr, identify: app.Identify}
+	if inv.identify == nil {
+		inv.identify = func(string) string { return "" }
+	}
 	if len(args) > 0 {
 		if cmd, ok := app.Commands[args[0]]; ok {
 			return (&entry{app.Name, args[0], cmd, inv}).Run(args[1:])
@@ -167,7 +174,8 @@ func (c Command) FlagSet(name string) *flag.FlagSet {
 // Run parses the flags, runs the command and returns the exit code.
 func (e *entry) Run(args []string) int {
 	inv, fs := e.inv, e.cmd.FlagSet(e.name)
-	inv.Log, _ = newLogger(e.program+"."+e.name, "", false, inv.Stderr)
+	log, _ := newLogger(e.program+"."+e.name, "", false, inv.Stderr)
+	inv.Log = &records{log, inv.identify}
 	words, err := e.parse(fs, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -187,7 +195,7 @@ func (e *entry) Run(args []string) int {
 	switch {
 	case err == nil, errors.As(err, &code):
 	case errors.As(err, &usage), errors.As(err, &plain):
-		fmt.Fprintf(inv.Stderr, "%s %s: %v\n", e.program, e.name, err)
+		fmt.Fprintf(inv.Stderr, "%s %s: %v%s\n", e.program, e.name, err, mark(inv.identify(err.Error()), err.Error()))
 	default:
 		inv.Log.Error("command failed", logkey.Error, err, logkey.ExitCode, ExitCode(err))
 	}

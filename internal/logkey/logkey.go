@@ -25,6 +25,7 @@ const (
 	Fields         = "fields"
 	GenerationName = "generation"
 	GIDs           = "gids"
+	ID             = "id" // of a failure, see internal/failure
 	Leader         = "leader"
 	Missing        = "missing"
 	Namespace      = "namespace"

@@ -1,0 +1,79 @@
+// Package failure has what can go wrong in a mesh task: an ID for each failure, how a log line
+// shows it, why it happens, and what to do.
+//
+// Flow: 1. internal/cli asks Of for the ID of a record or of a command's error, and writes it at
+// the end of the line; 2. consul-ecs explain and docs/TROUBLESHOOTING.md print the rest.
+//
+// Owns: IDs and their texts. An ID keeps its meaning for ever.
+// Never does: decide what is retried (consulutil.Classify does).
+// Start reading at: Failure, then Of.
+package failure
+
+import (
+	"slices"
+	"strings"
+)
+
+// ID names a failure, such as CE-LOGIN-TAG.
+type ID string
+
+// Failure is what is known about an ID.
+type Failure struct {
+	ID ID `json:"id"`
+	// Title is what has happened, in a line.
+	Title string `json:"title"`
+	// Why is the usual cause, the most frequent one first.
+	Why string `json:"why"`
+	// Fix is what to do.
+	Fix string `json:"fix"`
+	// Show is a command that shows the cause; empty when the log line has all.
+	Show string `json:"show,omitempty"`
+	// signs are fragments of log lines. One of them is enough, with also if that is set.
+	signs []string
+	also  string
+}
+
+// All returns the failures, in the order in which Of looks for their signs: special ones first.
+func All() []Failure {
+	return slices.Concat(taskFailures(), volumeFailures(), startFailures(), awsFailures(), loginFailures(),
+		methodFailures(), tokenFailures(), tlsFailures(), serverFailures(), runningFailures())
+}
+
+// Find returns the failure with the ID, in any case of letters.
+func Find(id string) (Failure, bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(f Failure) bool { return strings.EqualFold(string(f.ID), id) })
+	if i < 0 {
+		return Failure{}, false
+	}
+	return all[i], true
+}
+
+// Of returns the ID of a record by its text, message and error: the one that the text has in brackets, or that of the
+// first failure with a sign in it. It is empty for what has none.
+func Of(text string) ID {
+	if _, after, found := strings.Cut(text, "["+prefix); found {
+		if id, _, closed := strings.Cut(after, "]"); closed {
+			if f, known := Find(prefix + id); known {
+				return f.ID
+			}
+		}
+	}
+	for _, f := range All() {
+		if strings.Contains(text, f.also) &&
+			slices.ContainsFunc(f.signs, func(sign string) bool { return strings.Contains(text, sign) }) {
+			return f.ID
+		}
+	}
+	return ""
+}
+
+const prefix = "CE-"
+
+// Mark returns the text with its ID in brackets at the end, if it has one and does not show it yet.
+func Mark(text string) string {
+	if id := Of(text); id != "" && !strings.Contains(text, "["+string(id)+"]") {
+		return text + " [" + string(id) + "]"
+	}
+	return text
+}
