@@ -80,7 +80,7 @@ vuln: ## Fail when consul-ecs or localecs can reach a known vulnerability
 UNIT := . aclrules admission awsutil/awstest broker/receiver config envoy images internal/cli internal/failure internal/inflight internal/metrics \
 	internal/retry internal/secret internal/size internal/testkit internal/testkit/arch internal/testkit/servers \
 	internal/volume localecs/chaos localecs/control localecs/ecs/controlplane localecs/ecs/metadata \
-	localecs/ecs/scheduler localecs/ecs/shapes localecs/ecs/simulated localecs/network localecs/runtime \
+	localecs/ecs/scheduler localecs/ecs/shapes localecs/ecs/simulated localecs/meter localecs/network localecs/runtime \
 	localecs/scenario/file localecs/view supervise taskdef workload
 
 .PHONY: unit
