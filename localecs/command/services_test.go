@@ -21,6 +21,7 @@ func TestBoto3DrivesServices(t *testing.T) {
 		t.Fatalf("%v\n%s", err, got)
 	}
 	want := `[["created", 2, "COMPLETED", "web:1"], ["rolled over", 2, "COMPLETED", "web:1"], ["rolled back", 2, "COMPLETED", "web:1"], ` +
+		`["ROLLBACK_SUCCESSFUL", "SUCCESSFUL", "SUCCESSFUL"], ["bad:1", "web:1", "web:1"], ` +
 		`["replaced", 2, "COMPLETED", "web:1"], ["The service cannot be stopped while it is scaled above 0."], ["deleted"]]`
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)

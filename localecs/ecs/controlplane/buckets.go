@@ -24,12 +24,16 @@ func published() []bucket {
 		{20, 1, []string{"DeregisterTaskDefinition", "RegisterTaskDefinition"}},
 		{50, 20, []string{"DescribeTaskDefinition", "ListTaskDefinitions", "ListTaskDefinitionFamilies"}},
 		{5, 1, []string{"DeleteTaskDefinitions"}},
+		{50, 20, []string{"DescribeCapacityProviders"}},
+		{50, 20, []string{"ListAccountSettings"}},
 		{20, 10, []string{"TagResource", "UntagResource"}},
 		{50, 20, []string{"ListTagsForResource"}},
 		{100, 40, []string{"RunTask", "StartTask", "StopTask"}},
 		{100, 20, []string{"DescribeContainerInstances", "DescribeTasks", "ListContainerInstances", "ListTasks"}},
 		{50, 5, []string{"CreateService", "DeleteService", "UpdateService"}},
 		{100, 20, []string{"DescribeServices", "ListServices"}},
+		{50, 20, []string{"DescribeServiceDeployments", "ListServiceDeployments"}},
+		{50, 20, []string{"DescribeServiceRevisions"}},
 		{200, 80, []string{"GetTaskProtection", "UpdateTaskProtection"}},
 	}
 }

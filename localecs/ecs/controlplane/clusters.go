@@ -17,6 +17,8 @@ type cluster struct {
 	settings     []shapes.NameValue
 	providers    []string
 	strategy     []shapes.StrategyItem
+	// Both are shown, and have no effect.
+	configuration, connect map[string]any
 }
 
 // clusterAPI has the calls about clusters.
@@ -40,10 +42,50 @@ func (a *clusterAPI) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) 
 		c = &cluster{
 			name: name, status: shapes.Active, tags: in.Tags, settings: in.Settings,
 			providers: in.CapacityProviders, strategy: in.DefaultCapacityProviderStrategy,
+			configuration: in.Configuration, connect: in.ServiceConnectDefaults,
 		}
 		a.state.clusters[name] = c
 	}
-	return shapes.ClusterOutput{Cluster: a.clusterShape(c, []string{"SETTINGS", "TAGS"})}, nil
+	return shapes.ClusterOutput{Cluster: a.clusterShape(c, []string{"CONFIGURATIONS", "SETTINGS", "TAGS"})}, nil
+}
+
+// UpdateCluster changes settings of a cluster, and what is shown of it. UpdateClusterSettings is a part of it.
+func (a *clusterAPI) UpdateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shapes.ClusterOutput, error) {
+	return a.change(in.Cluster, func(c *cluster) {
+		for _, s := range in.Settings {
+			c.settings = append(slices.DeleteFunc(slices.Clone(c.settings), func(o shapes.NameValue) bool {
+				return o.Name == s.Name
+			}), s)
+		}
+		if in.Configuration != nil {
+			c.configuration = in.Configuration
+		}
+		if in.ServiceConnectDefaults != nil {
+			c.connect = in.ServiceConnectDefaults
+		}
+	})
+}
+
+// PutClusterCapacityProviders replaces the capacity providers of a cluster, and its default strategy.
+func (a *clusterAPI) PutClusterCapacityProviders(_ shapes.Call, in shapes.CreateClusterInput) (shapes.ClusterOutput,
+	error) {
+	if err := Check(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
+		return shapes.ClusterOutput{}, err
+	}
+	return a.change(in.Cluster, func(c *cluster) {
+		c.providers, c.strategy = in.CapacityProviders, in.DefaultCapacityProviderStrategy
+	})
+}
+
+func (a *clusterAPI) change(ref string, change func(*cluster)) (shapes.ClusterOutput, error) {
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	c, err := a.state.cluster(ref)
+	if err != nil {
+		return shapes.ClusterOutput{}, err
+	}
+	change(c)
+	return shapes.ClusterOutput{Cluster: a.clusterShape(c, []string{"CONFIGURATIONS", "SETTINGS", "TAGS"})}, nil
 }
 
 // DeleteCluster makes a cluster INACTIVE, when it has neither services nor tasks.
@@ -116,6 +158,10 @@ func (a *clusterAPI) clusterShape(c *cluster, include []string) shapes.Cluster {
 		Statistics: []shapes.NameValue{}, Tags: []shapes.Tag{}, Settings: []shapes.NameValue{},
 		CapacityProviders:               append([]string{}, c.providers...),
 		DefaultCapacityProviderStrategy: append([]shapes.StrategyItem{}, c.strategy...),
+		ServiceConnectDefaults:          c.connect,
+	}
+	if slices.Contains(include, "CONFIGURATIONS") {
+		shape.Configuration = c.configuration
 	}
 	for _, r := range a.state.records {
 		if r.Cluster != c.name {

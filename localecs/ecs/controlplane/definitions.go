@@ -89,7 +89,9 @@ func violations(list []taskdef.Violation) string {
 }
 
 func (r *Revision) shape() shapes.TaskDefinition {
-	return shapes.TaskDefinition{TaskDefinition: *r.Definition, RequiresAttributes: r.attributes}
+	shape := shapes.TaskDefinition{TaskDefinition: *r.Definition, RequiresAttributes: r.attributes}
+	shape.EnableFaultInjection = new(taskdef.Or(shape.EnableFaultInjection, false))
+	return shape
 }
 
 func (r *Revision) set(change func(*taskdef.TaskDefinition)) {

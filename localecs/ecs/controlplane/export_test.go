@@ -1,6 +1,8 @@
 package controlplane
 
 import (
+	"strings"
+
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -37,3 +39,12 @@ func (s *Service) Steady(steady bool) { s.steady = steady }
 
 // Members is members.
 var Members = members
+
+// Outcomes returns the status and the reason of each service deployment, newest first.
+func (s *Service) Outcomes() []string {
+	var all []string
+	for _, d := range s.history {
+		all = append(all, strings.TrimSpace(d.outcome.status+" "+d.outcome.reason))
+	}
+	return all
+}

@@ -320,7 +320,8 @@ func TestOperations(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(operations)) {
 		_, err := operations[name](shapes.Call{Now: time.Now()},
 			[]byte(`{"cluster": 1, "family": 1, "clusters": 1, "nextToken": 1, "resourceArn": 1, "taskDefinition": `+
-				`1, "taskDefinitions": 1, "familyPrefix": 1, "clusterName": 1}`))
+				`1, "taskDefinitions": 1, "familyPrefix": 1, "clusterName": 1, "serviceDeploymentArns": 1, `+
+				`"serviceRevisionArns": 1}`))
 		if err == nil || !strings.HasPrefix(err.Error(), "SerializationException: ") {
 			t.Errorf("%s takes anything: %v", name, err)
 		}

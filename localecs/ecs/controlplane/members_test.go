@@ -28,6 +28,11 @@ func TestNoMemberOfARequestIsDropped(t *testing.T) {
 			"vpcLatticeConfigurations gatewayConnectors monitoring"},
 		{shapes.DeploymentConfiguration{}, "deploymentCircuitBreaker maximumPercent minimumHealthyPercent alarms " +
 			"strategy bakeTimeInMinutes lifecycleHooks linearConfiguration canaryConfiguration earlySuccessCriteria"},
+		{shapes.CreateClusterInput{}, "clusterName cluster tags settings configuration capacityProviders " +
+			"defaultCapacityProviderStrategy serviceConnectDefaults"},
+		{shapes.ListServiceDeploymentsInput{}, "service cluster status createdAt nextToken maxResults"},
+		{shapes.DescribeCapacityProvidersInput{}, "capacityProviders cluster include maxResults nextToken"},
+		{shapes.ListAccountSettingsInput{}, "name value principalArn effectiveSettings nextToken maxResults"},
 		{shapes.RunTaskInput{}, "capacityProviderStrategy cluster count enableECSManagedTags enableExecuteCommand " +
 			"group launchType networkConfiguration overrides placementConstraints placementStrategy platformVersion " +
 			"propagateTags referenceId startedBy tags taskDefinition clientToken volumeConfigurations"},

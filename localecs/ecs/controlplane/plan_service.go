@@ -30,6 +30,9 @@ type Service struct {
 	// Deployments begin with the primary one; there is always one.
 	Deployments []*Deployment
 
+	history []*Deployment // since the service was created, newest first
+	began   int           // deployments so far
+
 	steady  bool
 	blocked string // why it cannot make progress, in the last event about it
 
@@ -67,13 +70,14 @@ type Deployment struct {
 	rounds    int             // of failures since a task was healthy
 	notBefore time.Time       // when the next task may start
 	failed    time.Time       // when the circuit breaker ended it
+	outcome   outcome
 }
 
 // NewDeployment returns the start of a rollout.
 func NewDeployment(id string, now time.Time) *Deployment {
 	return &Deployment{
 		ID: id, Rollout: InProgress, Reason: "ECS deployment " + id + " in progress.", Created: now, Updated: now,
-		counted: map[string]bool{}, healthy: map[string]bool{},
+		counted: map[string]bool{}, healthy: map[string]bool{}, outcome: newOutcome(),
 	}
 }
 
@@ -108,6 +112,7 @@ type Actions struct {
 
 // Began makes a deployment the primary one.
 func (s *Service) Began(d *Deployment) {
+	s.record(d)
 	s.Deployments = append([]*Deployment{d}, s.Deployments...)
 	s.steady = false
 }

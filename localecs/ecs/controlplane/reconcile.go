@@ -175,9 +175,11 @@ func (r *round) breaker() {
 	r.event("(deployment %s) deployment failed: tasks failed to start.", d.ID)
 	i := slices.IndexFunc(r.s.Deployments, func(o *Deployment) bool { return o != d && o.completed })
 	if !r.s.Breaker.Rollback || i < 0 {
+		r.s.broken(d, "", r.now)
 		return
 	}
 	back := r.s.Deployments[i]
+	r.s.broken(d, back.ID, r.now)
 	back.Rollout, back.Updated, back.FailedTasks, back.proven = InProgress, r.now, 0, false
 	back.Reason = "ECS deployment circuit breaker: rolling back to deploymentId " + back.ID + "."
 	r.event("rolling back to deployment %s.", back.ID)
@@ -317,6 +319,7 @@ func (r *round) complete() {
 		r.primary.Rollout, r.primary.completed, r.primary.Updated = Completed, true, r.now
 		r.primary.Reason = "ECS deployment " + r.primary.ID + " completed."
 		r.event("(deployment %s) deployment completed.", r.primary.ID)
+		r.s.finish(successful, rolledBack, "", r.now)
 		r.s.Deployments = slices.DeleteFunc(r.s.Deployments, func(d *Deployment) bool {
 			return d != r.primary && !r.shown(d)
 		})

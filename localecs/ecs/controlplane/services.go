@@ -141,10 +141,13 @@ func (v *Service) deploy(run shapes.RunTaskInput, connect *shapes.ServiceConnect
 	v.Began(d)
 }
 
+// deploymentPrefix stands before the ID of a deployment's revision.
+const deploymentPrefix = "ecs-svc/"
+
 func newDeploymentID() string {
 	const least = 1_000_000_000_000_000_000
 	n, _ := rand.Int(rand.Reader, big.NewInt(8*least)) // never fails
-	return "ecs-svc/" + n.Add(n, big.NewInt(least)).String()
+	return deploymentPrefix + n.Add(n, big.NewInt(least)).String()
 }
 
 // UpdateService changes a service. Changes of its tasks start a deployment; the
@@ -214,7 +217,7 @@ func (a *serviceAPI) DeleteService(call shapes.Call, in shapes.DeleteServiceInpu
 	case v.Desired > 0 && !in.Force && v.status == shapes.Active:
 		return shapes.ServiceOutput{}, shapes.Invalid("The service cannot be stopped while it is scaled above 0.")
 	}
-	v.status, v.Draining, v.Desired = shapes.Draining, true, 0
+	v.status, v.Draining, v.Desired, v.history = shapes.Draining, true, 0, nil
 	a.state.notify()
 	return a.output(v, call.Now), nil
 }

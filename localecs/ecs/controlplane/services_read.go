@@ -95,16 +95,14 @@ func (a *serviceAPI) output(v *Service, now time.Time) shapes.ServiceOutput {
 func (a *serviceAPI) shape(v *Service, now time.Time, age time.Duration) shapes.Service {
 	shown := a.deployments(v, now, age)
 	run := v.Deployments[0].run
-	breaker, upper, lower := v.Breaker, v.Max, v.MinHealthy
 	shape := shapes.Service{
 		ServiceARN: a.state.account.Service(v.cluster, v.Name), ServiceName: v.Name,
 		ClusterARN:    a.state.account.Cluster(v.cluster),
 		LoadBalancers: []struct{}{}, ServiceRegistries: []struct{}{}, Status: v.status, DesiredCount: v.Desired,
 		LaunchType: run.LaunchType, CapacityProviderStrategy: run.CapacityProviderStrategy,
 		PlatformVersion: run.PlatformVersion, PlatformFamily: "Linux", TaskDefinition: run.TaskDefinition,
-		DeploymentConfiguration: shapes.DeploymentConfiguration{
-			CircuitBreaker: &breaker, MaximumPercent: &upper, MinimumHealthyPercent: &lower, Strategy: "ROLLING",
-		},
+		DeploymentConfiguration: v.configuration(), CurrentRevisions: a.revisions(v, shown),
+		RoleARN:     a.state.account.ServiceRole(),
 		Deployments: shown, Events: append([]shapes.ServiceEvent{}, v.events...), CreatedAt: shapes.At(v.created),
 		CreatedBy:            v.createdBy,
 		PlacementConstraints: []struct{}{}, PlacementStrategy: []struct{}{},
@@ -120,9 +118,19 @@ func (a *serviceAPI) shape(v *Service, now time.Time, age time.Duration) shapes.
 		shape.PendingCount += d.PendingCount
 	}
 	if v.status == shapes.Inactive {
-		shape.Deployments = []shapes.Deployment{}
+		shape.Deployments, shape.CurrentRevisions = []shapes.Deployment{}, nil
+	}
+	if len(v.history) > 0 {
+		shape.CurrentDeployment = a.state.account.ServiceDeployment(v.cluster, v.Name, v.history[0].outcome.id)
 	}
 	return shape
+}
+
+func (v *Service) configuration() shapes.DeploymentConfiguration {
+	breaker, upper, lower := v.Breaker, v.Max, v.MinHealthy
+	return shapes.DeploymentConfiguration{
+		CircuitBreaker: &breaker, MaximumPercent: &upper, MinimumHealthyPercent: &lower, Strategy: "ROLLING",
+	}
 }
 
 func (a *serviceAPI) deployments(v *Service, now time.Time, age time.Duration) []shapes.Deployment {

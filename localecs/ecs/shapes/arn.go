@@ -76,6 +76,9 @@ func (a Account) of(resource string) string {
 // Cluster returns a cluster's ARN.
 func (a Account) Cluster(name string) string { return a.of("cluster/" + name) }
 
+// CapacityProvider returns a capacity provider's ARN.
+func (a Account) CapacityProvider(name string) string { return a.of("capacity-provider/" + name) }
+
 // Task returns a task's ARN, in the long form.
 func (a Account) Task(cluster, id string) string { return a.of("task/" + cluster + "/" + id) }
 
@@ -92,14 +95,36 @@ func (a Account) ContainerInstance(cluster, id string) string {
 // Service returns a service's ARN, in the long form.
 func (a Account) Service(cluster, name string) string { return a.of("service/" + cluster + "/" + name) }
 
+// ServiceDeployment returns the ARN of a service deployment.
+func (a Account) ServiceDeployment(cluster, service, id string) string {
+	return a.of("service-deployment/" + cluster + "/" + service + "/" + id)
+}
+
+// ServiceRevision returns the ARN of a revision of a service.
+func (a Account) ServiceRevision(cluster, service, id string) string {
+	return a.of("service-revision/" + cluster + "/" + service + "/" + id)
+}
+
+// ServiceRole returns the ARN of the role by which ECS manages services.
+func (a Account) ServiceRole() string {
+	return a.iam("role/aws-service-role/ecs.amazonaws.com/AWSServiceRoleForECS")
+}
+
+// Root returns the ARN of the account's root user.
+func (a Account) Root() string { return a.iam("root") }
+
+func (a Account) iam(resource string) string {
+	return "arn:" + a.Partition() + ":iam::" + a.ID + ":" + resource
+}
+
 // TaskDefinition returns a revision's ARN.
 func (a Account) TaskDefinition(family string, revision int) string {
 	return a.of("task-definition/" + family + ":" + strconv.Itoa(revision))
 }
 
-// Resource is a parsed ARN of ECS: Kind is cluster, task, service,
-// task-definition or container-instance. Cluster is empty where the ARN has
-// none, as in the old short form of a task's. Name is the rest.
+// Resource is a parsed ARN of ECS: Kind is cluster, task, service, task-definition,
+// container-instance, capacity-provider, service-deployment or service-revision. Cluster is
+// empty where the ARN has none, as in the old short form of a task's. Name is the rest.
 type Resource struct{ Kind, Cluster, Name string }
 
 // Parse reads an ARN of this account and region.
@@ -123,6 +148,8 @@ func (a Account) Parse(text string) (Resource, error) {
 		return Resource{Kind: path[0], Name: path[1]}, nil
 	case len(path) == 3 && path[0] != "cluster" && path[0] != "task-definition":
 		return Resource{Kind: path[0], Cluster: path[1], Name: path[2]}, nil
+	case len(path) == 4 && strings.HasPrefix(path[0], "service-"):
+		return Resource{Kind: path[0], Cluster: path[1], Name: path[2] + "/" + path[3]}, nil
 	}
 	return Resource{}, unexpected()
 }

@@ -14,16 +14,22 @@ type Cluster struct {
 	Settings                        []NameValue    `json:"settings"`
 	CapacityProviders               []string       `json:"capacityProviders"`
 	DefaultCapacityProviderStrategy []StrategyItem `json:"defaultCapacityProviderStrategy"`
+	Configuration                   map[string]any `json:"configuration,omitzero"`
+	ServiceConnectDefaults          map[string]any `json:"serviceConnectDefaults,omitzero"`
 }
 
-// CreateClusterInput is what CreateCluster takes. Without a name it is
-// "default".
+// CreateClusterInput is what CreateCluster takes, and with the name in Cluster what changes a cluster. Without
+// a name it is "default".
 type CreateClusterInput struct {
 	ClusterName                     string         `json:"clusterName"`
+	Cluster                         string         `json:"cluster"`
 	Tags                            []Tag          `json:"tags"`
 	Settings                        []NameValue    `json:"settings"`
 	CapacityProviders               []string       `json:"capacityProviders"`
 	DefaultCapacityProviderStrategy []StrategyItem `json:"defaultCapacityProviderStrategy"`
+	// What follows is shown and has no effect.
+	Configuration          map[string]any `json:"configuration"`
+	ServiceConnectDefaults map[string]any `json:"serviceConnectDefaults"`
 }
 
 // ClusterInput names a cluster.
@@ -58,4 +64,51 @@ type PageInput struct {
 type ListClustersOutput struct {
 	ClusterARNs []string `json:"clusterArns"`
 	NextToken   string   `json:"nextToken,omitzero"`
+}
+
+// CapacityProvider is one of Fargate's.
+type CapacityProvider struct {
+	ARN    string `json:"capacityProviderArn"`
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	Tags   []Tag  `json:"tags"`
+	Type   string `json:"type"`
+}
+
+// DescribeCapacityProvidersInput names capacity providers; none means all, or those of the cluster.
+type DescribeCapacityProvidersInput struct {
+	CapacityProviders []string `json:"capacityProviders"`
+	Cluster           string   `json:"cluster"`
+	Include           []string `json:"include"`
+	PageInput
+}
+
+// DescribeCapacityProvidersOutput has what was found, and what was not.
+type DescribeCapacityProvidersOutput struct {
+	CapacityProviders []CapacityProvider `json:"capacityProviders"`
+	Failures          []Failure          `json:"failures"`
+	NextToken         string             `json:"nextToken,omitzero"`
+}
+
+// ListAccountSettingsInput filters settings.
+type ListAccountSettingsInput struct {
+	Name              string `json:"name"`
+	Value             string `json:"value"`
+	PrincipalARN      string `json:"principalArn"`
+	EffectiveSettings bool   `json:"effectiveSettings"`
+	PageInput
+}
+
+// Setting is a setting of the account.
+type Setting struct {
+	Name         string `json:"name"`
+	Value        string `json:"value"`
+	PrincipalARN string `json:"principalArn"`
+	Type         string `json:"type"`
+}
+
+// ListAccountSettingsOutput is a page of settings.
+type ListAccountSettingsOutput struct {
+	Settings  []Setting `json:"settings"`
+	NextToken string    `json:"nextToken,omitzero"`
 }

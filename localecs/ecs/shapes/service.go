@@ -23,8 +23,11 @@ type Service struct {
 	TaskDefinition           string                  `json:"taskDefinition"`
 	DeploymentConfiguration  DeploymentConfiguration `json:"deploymentConfiguration"`
 	Deployments              []Deployment            `json:"deployments"`
+	RoleARN                  string                  `json:"roleArn"`
 	Events                   []ServiceEvent          `json:"events"`
 	CreatedAt                Time                    `json:"createdAt"`
+	CurrentDeployment        string                  `json:"currentServiceDeployment,omitzero"`
+	CurrentRevisions         []RevisionSummary       `json:"currentServiceRevisions,omitzero"`
 	CreatedBy                string                  `json:"createdBy,omitzero"`
 	PlacementConstraints     []struct{}              `json:"placementConstraints"`
 	PlacementStrategy        []struct{}              `json:"placementStrategy"`
@@ -69,9 +72,9 @@ type DeploymentConfiguration struct {
 	MaximumPercent        *int            `json:"maximumPercent,omitzero"`
 	MinimumHealthyPercent *int            `json:"minimumHealthyPercent,omitzero"`
 	Strategy              string          `json:"strategy,omitzero"`
-	// localecs refuses a service that uses one of these.
+	// BakeTimeInMinutes is always 0 in answers; localecs refuses a service that uses it or one of the next.
+	BakeTimeInMinutes int              `json:"bakeTimeInMinutes"`
 	Alarms            Switch           `json:"alarms,omitzero"`
-	BakeTimeInMinutes int              `json:"bakeTimeInMinutes,omitzero"`
 	LifecycleHooks    []map[string]any `json:"lifecycleHooks,omitzero"`
 	Linear            map[string]any   `json:"linearConfiguration,omitzero"`
 	Canary            map[string]any   `json:"canaryConfiguration,omitzero"`

@@ -37,6 +37,11 @@ while "FAILED" not in (states := [d["rolloutState"] for d in ecs.describe_servic
     assert states != ["COMPLETED"], "the failed deployment is not shown"
     time.sleep(2)
 stable("rolled back")
+history = ecs.describe_service_deployments(serviceDeploymentArns=[
+    d["serviceDeploymentArn"] for d in ecs.list_service_deployments(service="web")["serviceDeployments"]])["serviceDeployments"]
+said.append([d["status"] for d in history])
+revisions = ecs.describe_service_revisions(serviceRevisionArns=[d["targetServiceRevision"]["arn"] for d in history])
+said.append([r["taskDefinition"].split("/")[-1] for r in revisions["serviceRevisions"]])
 task = ecs.list_tasks(serviceName="web")["taskArns"][0]
 ecs.stop_task(task=task)
 stable("replaced")
