@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
@@ -173,6 +175,42 @@ func (w *asyncWriter) write() {
 	}
 }
 
+// useLogger makes inv log to its standard error, in text as its commands print their own warnings.
+func useLogger(inv *cli.Invocation, level string, json bool) error {
+	stderr := inv.Stderr
+	if !json {
+		inv.Stderr = &plainLog{w: stderr}
+	}
+	err := inv.UseLogger(level, json)
+	inv.Stderr = stderr
+	return err
+}
+
+// plainLog writes the lines of a text log, warnings and errors without time and level. Warnings about what this host
+// lacks, which it lacks for all scenarios, come once.
+type plainLog struct {
+	w    io.Writer
+	once sync.Map
+}
+
+// Write gets a line of the log.
+func (p *plainLog) Write(line []byte) (int, error) {
+	text := line
+	for level, word := range map[string]string{" [WARN]  ": "warning", " [ERROR] ": "error"} {
+		if _, logged, ok := bytes.Cut(line, []byte(level)); ok {
+			name, message, _ := bytes.Cut(logged, []byte(": "))
+			text = fmt.Appendf(nil, "%s: %s: %s", bytes.ReplaceAll(name, []byte("."), []byte(" ")), word, message)
+		}
+	}
+	if _, reason, _ := bytes.Cut(text, []byte(logkey.Reason+"=")); bytes.Contains(text, []byte(runtime.HostLacks)) {
+		if _, known := p.once.LoadOrStore(string(reason), true); known {
+			return len(line), nil
+		}
+	}
+	_, err := p.w.Write(text)
+	return len(line), err
+}
+
 // lossyStderr makes inv write and log to standard error without blocking, until restore is called, which
 // waits until everything has been written. If the reader has stopped reading, restore changes
 // nothing: further output may be lost, and does not delay the end of the process.
@@ -191,7 +229,7 @@ func lossyStderr(ctx context.Context, inv *cli.Invocation, level string, json bo
 			inv.Stderr, inv.Log = stderr, log
 		}
 	}
-	if err := inv.UseLogger(level, json); err != nil {
+	if err := useLogger(inv, level, json); err != nil {
 		restore()
 		return nil, err
 	}

@@ -13,7 +13,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
@@ -143,4 +147,24 @@ func TestEventsDoNotWaitForTheReader(t *testing.T) {
 	}
 	cancel()
 	stop()
+}
+
+func TestWarningsOfTheLogLookLikeThoseOfTheCommand(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	log := hclog.New(&hclog.LoggerOptions{Name: "localecs.run", Level: hclog.Warn, Output: &plainLog{w: &stderr}})
+	for _, container := range []string{"a", "b"} {
+		log.Warn(runtime.HostLacks, logkey.Container, container, logkey.Reason, "ulimit nofile is 1")
+	}
+	log.Warn("twice")
+	log.Warn("twice")
+	log.Named("x").Error("no answer", "error", "a: b")
+	log.Info("hidden")
+	const want = `localecs run: warning: this host cannot satisfy a container's settings; logged once for each reason: ` +
+		`container=a reason="ulimit nofile is 1"
+localecs run: warning: twice
+localecs run: warning: twice
+localecs run x: error: no answer: error="a: b"
+`
+	testkit.Equal(t, "text", stderr.String(), want)
 }

@@ -138,7 +138,7 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.chaos.missed() {
 		return exit.Usagef("-for, -runs and -shrink require -chaos")
 	}
-	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
+	if err := useLogger(inv, f.logLevel, f.json); err != nil {
 		return err
 	}
 	if err := f.chooseEngine(inv); err != nil {

@@ -113,7 +113,7 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := f.chooseEngine(inv); err != nil {
 		return err
 	}
-	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
+	if err := useLogger(inv, f.logLevel, f.json); err != nil {
 		return err
 	}
 	err = f.serve(ctx, inv)

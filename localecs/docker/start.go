@@ -47,7 +47,7 @@ func (g *group) Start(ctx context.Context, s runtime.Spec) (*runtime.Container, 
 func (e *Engine) lower(s runtime.Spec) runtime.Spec {
 	limits, lowered := runtime.LowerLimits(s.Ulimits)
 	if !e.limited.Swap(true) {
-		e.options.Log.Warn("the engine cannot satisfy a container's settings; logged once for each reason", logkey.Container, s.Name, logkey.Reason, strings.Join(lowered, "; "))
+		e.options.Log.Warn(runtime.HostLacks, logkey.Container, s.Name, logkey.Reason, strings.Join(lowered, "; "))
 	}
 	s.Ulimits = limits
 	return s

@@ -139,11 +139,13 @@ func (r *Runtime) Start(s Spec) (*Container, error) {
 	return c, nil
 }
 
-// warn logs each warning once: what the host lacks, it lacks for all containers.
+// HostLacks is logged with a container and a reason, once for each reason: what the host lacks, it lacks for all.
+const HostLacks = "this host cannot satisfy a container's settings; logged once for each reason"
+
 func (r *Runtime) warn(container string, warnings []string) {
 	for _, w := range warnings {
 		if _, known := r.warned.LoadOrStore(w, true); !known {
-			r.log.Warn("this host cannot satisfy a container's settings; logged once for each reason", logkey.Container, container, logkey.Reason, w)
+			r.log.Warn(HostLacks, logkey.Container, container, logkey.Reason, w)
 		}
 	}
 }
