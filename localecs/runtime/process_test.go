@@ -132,8 +132,8 @@ func TestContainerThatCannotStart(t *testing.T) {
 	img := toolbox(t)
 	img.Programs["/bin/script"] = script
 	img.Programs["/bin/data"] = data
-	img.Files = map[string]string{"/opt": t.TempDir(), "/data.txt": data}
-	const has = `; image "toolbox" has /bin/data, /bin/helper, /bin/script, /bin/sh, /bin/sleep, /data.txt, /opt`
+	img.Files = map[string]string{"/opt": t.TempDir(), "/srv": t.TempDir(), "/data.txt": data}
+	const has = `; image "toolbox" has /bin/data, /bin/helper, /bin/script, /bin/sh, /bin/sleep, /data.txt and 2 more`
 	for _, init := range []bool{false, true} {
 		for _, tc := range []struct {
 			args []string

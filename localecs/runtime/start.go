@@ -63,6 +63,9 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	return c, nil
 }
 
+// shownPaths is how many of an image's paths an error names.
+const shownPaths = 6
+
 // inImage adds to "no such program" what the image has: a container sees nothing else of this machine.
 func inImage(i Image, err error) error {
 	var report *stageError
@@ -71,7 +74,11 @@ func inImage(i Image, err error) error {
 	}
 	paths := slices.Sorted(maps.Keys(i.Programs))
 	paths = append(paths, slices.Sorted(maps.Keys(i.Files))...) // directories of programs are among them
-	has := cmp.Or(strings.Join(paths, ", "), "no programs")
+	more := ""
+	if n := len(paths) - shownPaths; n > 1 {
+		paths, more = paths[:shownPaths], fmt.Sprintf(" and %d more", n)
+	}
+	has := cmp.Or(strings.Join(paths, ", ")+more, "no programs")
 	return fmt.Errorf("%w; image %q has %s", err, i.Name, has)
 }
 
