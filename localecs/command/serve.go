@@ -224,12 +224,24 @@ func (f *serveFlags) choose(inv *cli.Invocation, o *control.APIOptions) (closeSt
 	return dir.Close, nil
 }
 
+// withoutEffect returns warnings about keys for tasks that serve has no use for.
+func withoutEffect(setting *file.Scenario) (warnings []string) {
+	if len(setting.Publish)+len(setting.Outside) > 0 {
+		warnings = append(warnings, "-images: publish and outside have no effect: only localecs run has them")
+	}
+	if setting.API != (file.API{}) {
+		warnings = append(warnings, "-images: api has no effect: the flags -throttle and -lag take its place")
+	}
+	return warnings
+}
+
 // prepare reads the setting, with its images and other files.
 func (f *serveFlags) prepare(inv *cli.Invocation) (cluster.Options, error) {
 	setting, err := file.LoadSetting(f.images)
 	if err != nil {
 		return cluster.Options{}, err
 	}
+	f.warn(inv, "serve", "setting has no effect", withoutEffect(setting))
 	if f.network == network.Host && f.images == "" {
 		setting.Subnet = "127.42.0.0/24"
 	}

@@ -189,3 +189,21 @@ func TestSecretsOfFlagsMayBeInFiles(t *testing.T) {
 	}
 	testkit.ErrorContains(t, set("/c=@"+path+"x"), "no such file or directory")
 }
+
+func TestServeNamesKeysWithoutEffect(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"timeScale: 2\nenvironmentFiles: {}\n": 0, "publish: ['80:web:80']\n": 1, "outside: ['db:5432']\n": 1,
+		"api: {throttle: true}\n": 1,
+	} {
+		path := filepath.Join(t.TempDir(), "x.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		setting, err := file.LoadSetting(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.Equal(t, text, len(withoutEffect(setting)), want)
+	}
+}

@@ -157,7 +157,7 @@ func groupID(known map[string]Account, group string) (int, error) {
 	return 0, fmt.Errorf("unable to find group %s: no matching entries in group file", group)
 }
 
-// accounts returns the users the image knows. An entry that is not "uid" or "uid:gid" is left out; validate names it.
+// accounts returns the users the image knows. An entry that is not "uid" or "uid:gid" is left out; Validate names it.
 func (i Image) accounts() map[string]Account {
 	known := map[string]Account{
 		"root":   {Home: "/root"},

@@ -111,11 +111,11 @@ func TestValidateNamesTheMistake(t *testing.T) {
 		`stop signal "NONE"`: {StopSignal: "NONE"},
 	} {
 		img.Name = "broken"
-		if err := img.validate(); err == nil || !strings.Contains(err.Error(), `image "broken": `+want) {
+		if err := img.Validate(); err == nil || !strings.Contains(err.Error(), `image "broken": `+want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if err := (Image{WorkingDir: "/w", Dirs: []Dir{{Path: "/d"}}}).validate(); err != nil {
+	if err := (Image{WorkingDir: "/w", Dirs: []Dir{{Path: "/d"}}}).Validate(); err != nil {
 		t.Error(err)
 	}
 }

@@ -29,8 +29,8 @@ func (i Image) Group() string {
 	return b.String()
 }
 
-// validate returns the first thing in the image that cannot be right.
-func (i Image) validate() error {
+// Validate returns the first thing in the image that cannot be right.
+func (i Image) Validate() error {
 	for name, ids := range i.Users {
 		if _, err := parseAccount(ids); err != nil {
 			return fmt.Errorf("image %q: user %q is %q: want uid or uid:gid", i.Name, name, ids)

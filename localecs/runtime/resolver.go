@@ -48,7 +48,7 @@ type programKey struct {
 // Binds returns the image's read-only mounts, sorted by target, each target
 // once, sources absolute. The error is a *NotFoundError, or names what is wrong in the image.
 func (r *Resolver) Binds(i Image) ([]Bind, error) {
-	if err := i.validate(); err != nil {
+	if err := i.Validate(); err != nil {
 		return nil, err
 	}
 	targets := map[string]string{}

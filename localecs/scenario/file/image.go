@@ -31,8 +31,11 @@ type Image struct {
 	Cmd        []string          `yaml:"cmd"`
 	// Env are NAME=value.
 	Env        []string `yaml:"env"`
+	WorkingDir string   `yaml:"workingDir"`
 	User       string   `yaml:"user"`
-	StopSignal string   `yaml:"stopSignal"`
+	// Users are the names in its /etc/passwd, with "uid:gid". root and nobody are always known.
+	Users      map[string]string `yaml:"users"`
+	StopSignal string            `yaml:"stopSignal"`
 }
 
 // Programs are host programs by their path in the container, or a list of words as the flag -image takes them: names
@@ -81,9 +84,9 @@ func (i *Image) Problems() (errs []error) {
 			errs = append(errs, fmt.Errorf("volumes: %w", err))
 		}
 	}
-	for path := range i.Files {
-		if !filepath.IsAbs(path) {
-			errs = append(errs, fmt.Errorf("files: %q: want an absolute path of the container", path))
+	for _, pair := range i.Env {
+		if name, _, ok := strings.Cut(pair, "="); !ok || name == "" {
+			errs = append(errs, fmt.Errorf("env: %q: want NAME=value", pair))
 		}
 	}
 	return errs
@@ -95,7 +98,8 @@ func (i *Image) Host(name, dir string, vars map[string]string, resolver *runtime
 	errs []error) {
 	of = runtime.Image{
 		Name: name, Programs: map[string]string{}, Files: map[string]string{}, Env: i.Env,
-		Entrypoint: i.Entrypoint, Cmd: i.Cmd, User: i.User, StopSignal: i.StopSignal,
+		Entrypoint: i.Entrypoint, Cmd: i.Cmd, WorkingDir: i.WorkingDir, User: i.User, Users: i.Users,
+		StopSignal: i.StopSignal,
 	}
 	for _, err := range i.Programs.addWords(&of, dir, vars, resolver) {
 		if i.Programs.Flag {
@@ -127,6 +131,12 @@ func (i *Image) Host(name, dir string, vars map[string]string, resolver *runtime
 	for _, path := range slices.Sorted(maps.Keys(i.Volumes)) {
 		volume, _ := volumeDir(path, i.Volumes[path])
 		of.Volumes = append(of.Volumes, volume)
+	}
+	if err := of.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := of.Account(""); err != nil {
+		errs = append(errs, fmt.Errorf("images[%q].user: %w; users has those of the image", name, err))
 	}
 	return of, errs
 }

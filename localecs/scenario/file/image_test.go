@@ -61,7 +61,7 @@ func TestImagesAreOfThisMachine(t *testing.T) {
 
 func TestImagesHavePathsOfContainers(t *testing.T) {
 	t.Parallel()
-	i := file.Image{Files: map[string]string{"data": "/x"}, Volumes: map[string]string{"/v": "me"},
+	i := file.Image{Env: []string{"A=1", "FOO"}, Volumes: map[string]string{"/v": "me"},
 		Programs: file.Programs{Paths: map[string]string{"host": "host"}, Words: []string{"sh", ""}}}
 	var texts []string
 	for _, err := range i.Problems() {
@@ -70,7 +70,7 @@ func TestImagesHavePathsOfContainers(t *testing.T) {
 	if diff := cmp.Diff([]string{`programs: a program is missing; host stands for all that this machine has installed`,
 		`programs: "host": want an absolute path of the container, or a list of programs in place of the mapping`,
 		`volumes: /v: owner "me": want uid:gid, such as 5996:5996`,
-		`files: "data": want an absolute path of the container`}, texts); diff != "" {
+		`env: "FOO": want NAME=value`}, texts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -132,6 +132,13 @@ func TestFormsThatAreRefused(t *testing.T) {
 			`container, or a list of programs in place of the mapping`,
 		"images: {a: {programs: [sh, [ls]]}}":           "line 1, column 29: want a string, got a list",
 		"images: {a: {programs: {/bin/sh: [sh]}}}":      "line 1, column 34: want a string, got a list",
+		"images: {a: {stopSignal: SIGFOO}}":             `image "a": stop signal "SIGFOO" is unknown`,
+		"images: {a: {files: {data: /}}}":               `image "a": path "data": want an absolute path below /`,
+		"images: {a: {workingDir: here}}":               `image "a": path "here": want an absolute path below /`,
+		"images: {a: {users: {envoy: x}}}":              `image "a": user "envoy" is "x": want uid or uid:gid`,
+		"images: {a: {user: envoy}}":                    `images["a"].user: unable to find user envoy`,
+		"account: '1'":                                  `account: "1": want 12 digits`,
+		"region: here":                                  `region: "here": want a region such as us-east-1`,
 		"secrets: {a: {}}":                              "secrets: want a value, or {file: FILE}",
 		"secrets: {a: {path: x}}":                       `unknown key "path"`,
 		"secrets: {a: [x]}":                             "want a mapping, got a sequence",

@@ -112,6 +112,12 @@ func (s *Scenario) settingProblems() []error {
 			add("images[%q].%w", name, err)
 		}
 	}
+	if !regexp.MustCompile(`^[0-9]{12}$`).MatchString(s.Account) {
+		add("account: %q: want 12 digits", s.Account)
+	}
+	if !regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]+$`).MatchString(s.Region) {
+		add("region: %q: want a region such as us-east-1", s.Region)
+	}
 	if !taskdef.ValidName(s.Cluster) {
 		add("cluster: %q: want letters, digits, _ and -, as ECS does", s.Cluster)
 	}
