@@ -36,7 +36,7 @@ func sample(t *testing.T) (runtime.Image, []runtime.Bind) {
 	i := runtime.Image{
 		Name: "web", Entrypoint: []string{"/bin/small"}, Cmd: []string{"serve"}, Env: []string{"A=1"}, User: "envoy", WorkingDir: "/work",
 		StopSignal: "INT", Users: map[string]string{"envoy": "5995:5990"},
-		Dirs: []runtime.Dir{{Path: "/tmp/x", Mode: 0o1777}}, Volumes: []runtime.Dir{{Path: "/consul", UID: 5996, GID: 5996}},
+		Volumes: []runtime.Dir{{Path: "/tmp/x", Mode: 0o1777}, {Path: "/consul", UID: 5996, GID: 5996}},
 	}
 	return i, []runtime.Bind{{Source: small, Target: "/bin/small"}, {Source: large, Target: "/bin/large"}, {Source: ca, Target: "/etc/ssl/ca.pem"}}
 }
@@ -91,7 +91,8 @@ func TestArchive(t *testing.T) {
 	}
 	want := specs.ImageConfig{
 		User: "envoy", Env: []string{"A=1"}, Entrypoint: []string{"/bin/small"}, Cmd: []string{"serve"}, WorkingDir: "/work",
-		Volumes: map[string]struct{}{"/consul": {}}, StopSignal: "INT", Labels: map[string]string{"made": "here"},
+		Volumes: map[string]struct{}{"/consul": {}, "/tmp/x": {}}, StopSignal: "INT",
+		Labels: map[string]string{"made": "here"},
 	}
 	if diff := cmp.Diff(want, c.Config); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

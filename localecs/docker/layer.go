@@ -27,7 +27,7 @@ type item struct {
 func layers(i runtime.Image, binds []runtime.Bind) ([]layer, error) {
 	base := tree{made: map[string]bool{"/": true}}
 	dirs := []runtime.Dir{{Path: "/etc"}, {Path: "/tmp", Mode: 0o1777}, {Path: "/root", Mode: 0o700}, {Path: "/proc"}, {Path: "/sys"}, {Path: "/dev"}, {Path: "/run"}}
-	for _, d := range slices.Concat(i.Dirs, i.Volumes, dirs) {
+	for _, d := range slices.Concat(i.Volumes, dirs) {
 		base.dir(d)
 	}
 	base.text("/etc/passwd", i.Passwd())

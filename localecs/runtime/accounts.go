@@ -21,10 +21,8 @@ func fit(container string, c *stageConfig, ids host.IDs) (warnings []string) {
 		c.NoCapabilities = uid != c.UID
 		c.UID, c.GID = uid, gid
 	}
-	for _, dirs := range [][]Dir{c.Dirs, c.Scratch} {
-		for i, d := range dirs {
-			dirs[i], warnings = fitOwner(d, ids, warnings)
-		}
+	for i, d := range c.Scratch {
+		c.Scratch[i], warnings = fitOwner(d, ids, warnings)
 	}
 	return warnings
 }

@@ -34,23 +34,23 @@ func TestAccountsFitTheIDsThatExist(t *testing.T) {
 		want     stageConfig
 		warnings []string
 	}{
-		"root of the host": {everyone(), 5995, 0, stageConfig{UID: 5995, Dirs: dirs(), Scratch: dirs()}, nil},
+		"root of the host": {everyone(), 5995, 0, stageConfig{UID: 5995, Scratch: dirs()}, nil},
 		"one ID": {onlyRoot(), 5995, 0, stageConfig{
 			KeepGroups: true, NoTTYGroup: true, NoCapabilities: true,
-			Dirs: []Dir{{Path: "/work"}, {Path: "/root's"}}, Scratch: []Dir{{Path: "/work"}, {Path: "/root's"}},
+			Scratch: []Dir{{Path: "/work"}, {Path: "/root's"}},
 		}, []string{
 			"proxy runs as 0:0 instead of 5995:0" + remedy,
-			"/work belongs to 0:0 instead of 5995:5" + remedy, "/work belongs to 0:0 instead of 5995:5" + remedy,
+			"/work belongs to 0:0 instead of 5995:5" + remedy,
 		}},
 		// A root that loses its group only stays root, with what root may do.
 		"one ID, root with a group": {onlyRoot(), 0, 7, stageConfig{
-			KeepGroups: true, NoTTYGroup: true, Dirs: []Dir{{Path: "/work"}, {Path: "/root's"}}, Scratch: []Dir{{Path: "/work"}, {Path: "/root's"}},
+			KeepGroups: true, NoTTYGroup: true, Scratch: []Dir{{Path: "/work"}, {Path: "/root's"}},
 		}, []string{
 			"proxy runs as 0:0 instead of 0:7" + remedy,
-			"/work belongs to 0:0 instead of 5995:5" + remedy, "/work belongs to 0:0 instead of 5995:5" + remedy,
+			"/work belongs to 0:0 instead of 5995:5" + remedy,
 		}},
 	} {
-		c := stageConfig{UID: tc.uid, GID: tc.gid, Dirs: dirs(), Scratch: dirs()}
+		c := stageConfig{UID: tc.uid, GID: tc.gid, Scratch: dirs()}
 		warnings := fit("web/proxy", &c, tc.ids)
 		if d := cmp.Diff(tc.want, c); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
@@ -64,17 +64,13 @@ func TestAccountsFitTheIDsThatExist(t *testing.T) {
 // The image that a definition names is used by other tasks as well.
 func TestAccountsDoNotChangeTheImage(t *testing.T) {
 	t.Parallel()
-	i := Image{Name: "i", Dirs: []Dir{{Path: "/d", UID: 7}}, Volumes: []Dir{{Path: "/v", UID: 8}}}
+	i := Image{Name: "i", Volumes: []Dir{{Path: "/v", UID: 8}}}
 	r := &Runtime{ids: onlyRoot()}
 	c, warnings, err := r.config(Spec{Name: "app", Image: i, Args: []string{"x"}})
 	testkit.ErrorContains(t, err, "")
-	testkit.Equal(t, "owners of the directories", [2]int{c.Dirs[0].UID, c.Scratch[0].UID}, [2]int{})
-	if len(warnings) != 2 {
-		t.Errorf("warnings %q, want two", warnings)
-	}
-	if i.Dirs[0].UID != 7 || i.Volumes[0].UID != 8 {
-		t.Errorf("the image became %+v", i)
-	}
+	testkit.Equal(t, "owner of the volume", c.Scratch[0].UID, 0)
+	testkit.Equal(t, "warnings", len(warnings), 1)
+	testkit.Equal(t, "owner in the image", i.Volumes[0].UID, 8)
 }
 
 func TestVolumeOfANonexistentOwner(t *testing.T) {

@@ -41,7 +41,6 @@ type stageConfig struct {
 	// ReadOnly is for the root file system; mounts stay as they are.
 	ReadOnly bool
 	Mounts   []stageMount
-	Dirs     []Dir
 	// Scratch directories are writable and empty at start.
 	Scratch []Dir
 	// Texts are files of the root file system, path to content.

@@ -54,7 +54,7 @@ func TestContainerSeesItsImageOnly(t *testing.T) {
 		Name:     "minimal",
 		Programs: map[string]string{"/bin/sh": "/bin/sh"},
 		Files:    map[string]string{"/etc/ssl/ca.pem": extra},
-		Dirs:     []Dir{{Path: "/var/lib/app", UID: 7, GID: 8, Mode: 0o700}},
+		Volumes:  []Dir{{Path: "/var/lib/app", UID: 7, GID: 8, Mode: 0o700}},
 	}
 	_, out := run(t, r, Spec{Image: img, Args: sh("echo /*; echo /bin/*; echo /etc/*; read l </etc/ssl/ca.pem; echo $l; sleep 1 2>&1")})
 	lines := strings.Split(out, "\n")

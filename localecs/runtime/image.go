@@ -19,8 +19,6 @@ type Image struct {
 	Programs map[string]string `json:"programs,omitempty"`
 	// Files are other files or whole directories, CA certificates for instance. They are read-only, as programs are.
 	Files map[string]string `json:"files,omitempty"`
-	// Dirs exist empty in every container of the image.
-	Dirs []Dir `json:"dirs,omitempty"`
 	// Volumes are the image's VOLUME directories: writable even under a read-only root. A task volume mounted there
 	// takes over the ownership, which is how a container that is not root gets a directory to share.
 	Volumes []Dir `json:"volumes,omitempty"`

@@ -104,7 +104,7 @@ func TestValidateNamesTheMistake(t *testing.T) {
 		`path "bin/sh"`:      {Programs: map[string]string{"bin/sh": "/bin/sh"}},
 		`path "/"`:           {Files: map[string]string{"/": "/tmp"}},
 		`path "data"`:        {Volumes: []Dir{{Path: "data"}}},
-		`path "/.."`:         {Dirs: []Dir{{Path: "/.."}}},
+		`path "/.."`:         {Volumes: []Dir{{Path: "/.."}}},
 		`path "here"`:        {WorkingDir: "here"},
 		`user "a" is "b"`:    {Users: map[string]string{"a": "b"}},
 		`user "a" is "1:b"`:  {Users: map[string]string{"a": "1:b"}},
@@ -115,7 +115,7 @@ func TestValidateNamesTheMistake(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if err := (Image{WorkingDir: "/w", Dirs: []Dir{{Path: "/d"}}}).Validate(); err != nil {
+	if err := (Image{WorkingDir: "/w", Volumes: []Dir{{Path: "/d"}}}).Validate(); err != nil {
 		t.Error(err)
 	}
 }

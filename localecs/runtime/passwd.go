@@ -39,7 +39,7 @@ func (i Image) Validate() error {
 	var paths []string
 	paths = slices.AppendSeq(paths, maps.Keys(i.Programs))
 	paths = slices.AppendSeq(paths, maps.Keys(i.Files))
-	for _, d := range slices.Concat(i.Dirs, i.Volumes) {
+	for _, d := range i.Volumes {
 		paths = append(paths, d.Path)
 	}
 	if i.WorkingDir != "" {

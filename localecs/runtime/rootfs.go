@@ -197,7 +197,7 @@ func protectProc() error {
 }
 
 func fillRoot(c *stageConfig) error {
-	for _, d := range append([]Dir{{Path: "/etc"}, {Path: "/tmp", Mode: 0o1777}, {Path: "/root", Mode: 0o700}}, c.Dirs...) {
+	for _, d := range []Dir{{Path: "/etc"}, {Path: "/tmp", Mode: 0o1777}, {Path: "/root", Mode: 0o700}} {
 		if err := makeDir(d); err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func (r *Runtime) config(s Spec) (c stageConfig, warnings []string, err error) {
 	}
 	c = stageConfig{
 		Args: s.Args, Env: environment(s, account), Dir: cmp.Or(s.WorkingDir, s.Image.WorkingDir, "/"), UID: account.UID, GID: account.GID,
-		Hostname: s.Hostname, JoinNet: s.netNS != nil, ReadOnly: s.ReadOnlyRoot, Dirs: slices.Clone(s.Image.Dirs),
+		Hostname: s.Hostname, JoinNet: s.netNS != nil, ReadOnly: s.ReadOnlyRoot,
 		Scratch: unmounted(s.Image.Volumes, s.Mounts), Texts: texts(s), Limits: limits, Init: s.InitProcess,
 		Capabilities: capabilities(s.Capabilities, s.netNS != nil),
 	}
@@ -183,7 +183,7 @@ func mounts(binds []Bind, volumes []Mount) ([]stageMount, error) {
 // claim gives empty volumes the ownership of the image's directory. warnings name owners that do not exist.
 func claim(i Image, mounts []Mount, ids host.IDs) (warnings []string, err error) {
 	owned := map[string]Dir{}
-	for _, d := range append(append([]Dir(nil), i.Dirs...), i.Volumes...) {
+	for _, d := range i.Volumes {
 		owned[path.Clean(d.Path)] = d
 	}
 	for _, m := range mounts {
