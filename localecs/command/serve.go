@@ -21,6 +21,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -245,12 +246,8 @@ func (f *serveFlags) prepare(inv *cli.Invocation) (cluster.Options, error) {
 	if f.network == network.Host && f.images == "" {
 		setting.Subnet = "127.42.0.0/24"
 	}
-	o := cluster.Options{
-		Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Docker: f.docker,
-		Subnet: setting.Subnet, AtOnce: setting.StopOrder == file.StopAtOnce, GatePeriod: setting.GatePeriod,
-		HealthyAfter: setting.HealthyAfter, TimeScale: setting.TimeScale, Roles: setting.IdentityRoles(),
-		Added: setting.Added(), Log: inv.Log,
-	}
+	o := scenario.ClusterOptions(setting)
+	o.Network, o.Docker, o.Log = f.network, f.docker, inv.Log
 	values, err := variables(f.vars)
 	if err != nil || f.simulated { // without images
 		return o, err

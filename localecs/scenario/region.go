@@ -32,6 +32,15 @@ type ecsTasks struct {
 	deployments map[string]string
 }
 
+// ClusterOptions returns what a file says about the cluster, but for what it names on this machine.
+func ClusterOptions(f *file.Scenario) cluster.Options {
+	return cluster.Options{
+		Name: f.Cluster, Region: f.Region, Account: f.Account, Subnet: f.Subnet, AtOnce: f.StopOrder == file.StopAtOnce,
+		GatePeriod: f.GatePeriod, TimeScale: f.TimeScale, HealthyAfter: f.HealthyAfter, Roles: f.IdentityRoles(),
+		Added: f.Added(),
+	}
+}
+
 // open opens the region that tasks run in, with one cluster.
 func (e *ecsTasks) open(o Options) error {
 	f := e.file
@@ -39,18 +48,13 @@ func (e *ecsTasks) open(o Options) error {
 	if e.plan.alone != nil {
 		output = e.progress.output
 	}
+	options := ClusterOptions(f)
+	options.Network, options.Docker, options.Dir = e.plan.network, o.Docker, o.Dir
+	options.Images, options.Roles, options.Secrets = e.plan.images, e.plan.roles, e.plan.secrets
+	options.EnvironmentFiles = e.plan.environmentFiles
+	options.Observe, options.Output, options.Log = e.progress.clusterChanged, output, o.Log
 	var err error
-	e.region, err = cluster.OpenRegion(cluster.RegionOptions{
-		Cluster: cluster.Options{
-			Name: f.Cluster, Region: f.Region, Account: f.Account,
-			Network: e.plan.network, Subnet: f.Subnet,
-			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
-			HealthyAfter: f.HealthyAfter,
-			Docker:       o.Docker, Dir: o.Dir, Images: e.plan.images, Roles: e.plan.roles, Secrets: e.plan.secrets,
-			EnvironmentFiles: e.plan.environmentFiles,
-			Added:            f.Added(),
-			Observe:          e.progress.clusterChanged, Output: output, Log: o.Log,
-		},
+	e.region, err = cluster.OpenRegion(cluster.RegionOptions{Cluster: options,
 		Throttle: f.API.Throttle, Lag: f.API.Lag, Name: e.taskName, Started: e.launched, SkipWarnings: true, Log: o.Log,
 	})
 	if err != nil {
