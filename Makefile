@@ -77,7 +77,7 @@ vuln: ## Fail when consul-ecs or localecs can reach a known vulnerability
 	tools/vuln.sh
 
 # The packages whose tests start no server, no proxy and no container engine.
-UNIT := . aclrules admission awsutil/awstest broker/receiver config envoy images internal/cli internal/failure internal/inflight internal/metrics \
+UNIT := . aclrules admission awsutil/awstest broker/receiver config doctor envoy images internal/cli internal/failure internal/inflight internal/metrics \
 	internal/retry internal/secret internal/size internal/testkit internal/testkit/arch internal/testkit/servers \
 	internal/volume localecs/chaos localecs/control localecs/ecs/controlplane localecs/ecs/metadata \
 	localecs/ecs/scheduler localecs/ecs/shapes localecs/ecs/simulated localecs/meter localecs/network localecs/runtime \

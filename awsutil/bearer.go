@@ -71,12 +71,9 @@ func NewSigner(ctx context.Context, o LoadOptions) (*Signer, error) {
 // every attempt wants a fresh one. Errors that no retry mends are a
 // *retry.PermanentError.
 func (s *Signer) Bearer(ctx context.Context, o BearerOptions) (string, error) {
-	if s.cfg.Credentials == nil {
-		return "", &retry.PermanentError{Err: fmt.Errorf("no AWS credentials: give the task a task role")}
-	}
-	creds, err := s.cfg.Credentials.Retrieve(ctx)
+	creds, err := s.credentials(ctx)
 	if err != nil {
-		return "", fmt.Errorf("get AWS credentials (does the task have a task role?): %w", err)
+		return "", err
 	}
 	if o.Partition == "" {
 		o.Partition = partitionOf(s.cfg.Region)
@@ -105,6 +102,40 @@ func (s *Signer) Bearer(ctx context.Context, o BearerOptions) (string, error) {
 	return signer.login(ctx, sts, headers)
 }
 
+func (s *Signer) credentials(ctx context.Context) (aws.Credentials, error) {
+	if s.cfg.Credentials == nil {
+		return aws.Credentials{},
+			&retry.PermanentError{Err: fmt.Errorf("no AWS credentials: give the task a task role")}
+	}
+	creds, err := s.cfg.Credentials.Retrieve(ctx)
+	if err != nil {
+		err = fmt.Errorf("get AWS credentials (does the task have a task role?): %w", err)
+	}
+	return creds, err
+}
+
+// Identity asks STS who signs, with the request that Bearer signs for Consul.
+func (s *Signer) Identity(ctx context.Context, o BearerOptions) (arn string, err error) {
+	creds, err := s.credentials(ctx)
+	if err != nil {
+		return "", err
+	}
+	if o.Partition == "" {
+		o.Partition = partitionOf(s.cfg.Region)
+	}
+	signer := requestSigner{creds: creds, userAgent: s.userAgent, now: time.Now()}
+	return s.callerIdentity(ctx, signer, stsEndpoint(o.STSEndpoint, s.cfg.Region, o.Partition))
+}
+
+// callerIdentity asks STS for the owner of the credentials.
+func (s *Signer) callerIdentity(ctx context.Context, signer requestSigner, sts endpoint) (string, error) {
+	req, err := signer.sign(ctx, "sts", sts, callerIdentityForm, nil)
+	if err != nil {
+		return "", err
+	}
+	return callerIdentity(s.sts, req)
+}
+
 // entityARN returns the owner of the credentials: from their document or,
 // when they come from elsewhere, from STS.
 func (s *Signer) entityARN(
@@ -113,11 +144,7 @@ func (s *Signer) entityARN(
 	if arn := s.role.ARN(); arn != "" && creds.Source == endpointcreds.ProviderName {
 		return arn, nil
 	}
-	req, err := signer.sign(ctx, "sts", sts, callerIdentityForm, nil)
-	if err != nil {
-		return "", err
-	}
-	return callerIdentity(s.sts, req)
+	return s.callerIdentity(ctx, signer, sts)
 }
 
 const (

@@ -106,6 +106,23 @@ func (s *Servers) GRPCAddresses(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
+// CheckGRPC makes a connection to the server with that gRPC address, with its TLS handshake, and closes it.
+func (s *Servers) CheckGRPC(ctx context.Context, address string) error {
+	secured, err := s.grpc.Config()
+	if err != nil {
+		return err
+	}
+	dial := s.dial
+	if secured != nil {
+		dial = dialTLS(s.dial, func() *tls.Config { return secured })
+	}
+	conn, err := dial(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 // GRPCFailed makes the server with that gRPC address the last one to be tried, and has
 // Run refresh the set: it may be that of a server that was replaced.
 func (s *Servers) GRPCFailed(address string, err error) {

@@ -51,6 +51,12 @@ func readStatus(dir string) (status, error) {
 	return s, nil
 }
 
+// Outcome returns what mesh-init has reported in dir: starting, ready or failed, and the step under way or the reason.
+func Outcome(dir string) (outcome, message string, err error) {
+	s, err := readStatus(dir)
+	return string(s.Outcome), s.Message, err
+}
+
 // write writes the status to dir.
 func (s status) write(dir string) error {
 	data, err := json.Marshal(s)

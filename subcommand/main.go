@@ -26,6 +26,7 @@ func commands() map[string]cli.Command {
 		"client-entrypoint": clientEntrypointCommand(),
 		"config":            configCommand(),
 		"controller":        controllerCommand(),
+		"doctor":            doctorCommand(),
 		"envoy-entrypoint":  envoyEntrypointCommand(),
 		"explain":           explainCommand(),
 		"gc":                gcCommand(),

@@ -132,7 +132,7 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	defer consul.watchServers(ctx)()
-	return meshinit.Run(ctx, meshinit.Options{
+	err = meshinit.Run(ctx, meshinit.Options{
 		Config:    cfg,
 		Compat:    f.compat,
 		FileGroup: group,
@@ -153,6 +153,11 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		CopyProgram: volume.CopySelf,
 		Log:         inv.Log,
 	})
+	_, usage := errors.AsType[*exit.UsageError](err)
+	if err != nil && !usage && ctx.Err() == nil {
+		examineStart(ctx, inv, cfg, consul)
+	}
+	return err
 }
 
 func grpcFromEnv(getenv func(string) string) meshinit.GRPC {

@@ -28,15 +28,15 @@ type Failure struct {
 	Fix string `json:"fix"`
 	// Show is a command that shows the cause; empty when the log line has all.
 	Show string `json:"show,omitempty"`
-	// signs are fragments of log lines. One of them is enough, with also if that is set.
-	signs []string
-	also  string
+	// signs are fragments of log lines. One of them is enough, with one of also if there are any.
+	signs, also []string
 }
 
 // All returns the failures, in the order in which Of looks for their signs: special ones first.
 func All() []Failure {
 	return slices.Concat(taskFailures(), volumeFailures(), startFailures(), awsFailures(), loginFailures(),
-		methodFailures(), tokenFailures(), tlsFailures(), serverFailures(), runningFailures())
+		methodFailures(), tokenFailures(), tlsFailures(), serverFailures(), runningFailures(),
+		proxyFailures())
 }
 
 // Find returns the failure with the ID, in any case of letters.
@@ -60,12 +60,15 @@ func Of(text string) ID {
 		}
 	}
 	for _, f := range All() {
-		if strings.Contains(text, f.also) &&
-			slices.ContainsFunc(f.signs, func(sign string) bool { return strings.Contains(text, sign) }) {
+		if hasOne(text, f.signs) && (f.also == nil || hasOne(text, f.also)) {
 			return f.ID
 		}
 	}
 	return ""
+}
+
+func hasOne(text string, fragments []string) bool {
+	return slices.ContainsFunc(fragments, func(f string) bool { return strings.Contains(text, f) })
 }
 
 const prefix = "CE-"

@@ -39,6 +39,32 @@ func runningFailures() []Failure {
 			signs: []string{"leadership lost"},
 		},
 		{
+			ID: "CE-APP-PORT", Title: "The application does not listen at the port of the service.",
+			Why: "service.port differs from the application's port, it binds another address than 127.0.0.1, or it " +
+				"has ended.",
+			Fix:   "Make service.port and the application's port equal, and let it bind 127.0.0.1 or all addresses.",
+			signs: []string{"the application does not accept connections at "},
+		},
+		{
+			ID: "CE-REGISTRATION-GONE", Title: "The task is not registered in Consul.",
+			Why: "Somebody or another controller has deregistered it. health-sync registers it again within its " +
+				"interval.",
+			Fix:   "Read the log of consul-ecs-health-sync, and see that only one controller serves the cluster.",
+			signs: []string{" is not registered in Consul"},
+		},
+		{
+			ID: "CE-BROKER-HANDLE", Title: "A handle of the token broker was used by another process.",
+			Why:   "Something else in the task's network has redeemed it, or the container was started twice.",
+			Fix:   "Treat it as an attack until it is explained: the token is revoked. See docs/TOKENS.md.",
+			signs: []string{"the handle was redeemed by another process", "a handle was misused"},
+		},
+	}
+}
+
+// proxyFailures returns the failures of Envoy.
+func proxyFailures() []Failure {
+	return []Failure{
+		{
 			ID: "CE-ENVOY-REJECTED", Title: "Envoy has rejected a part of its configuration.",
 			Why: "The versions of Envoy and Consul do not fit, or an escape hatch (envoy_*_json) is not valid. " +
 				"Envoy keeps what it had.",
@@ -47,10 +73,34 @@ func runningFailures() []Failure {
 			signs: []string{"Envoy rejected resources"},
 		},
 		{
-			ID: "CE-BROKER-HANDLE", Title: "A handle of the token broker was used by another process.",
-			Why:   "Something else in the task's network has redeemed it, or the container was started twice.",
-			Fix:   "Treat it as an attack until it is explained: the token is revoked. See docs/TOKENS.md.",
-			signs: []string{"the handle was redeemed by another process", "a handle was misused"},
+			ID: "CE-ENVOY-AWAY", Title: "Envoy does not run, or is not ready.",
+			Why:   "It waits for mesh-init, has ended, or was killed for its memory (exit code 137).",
+			Fix:   "Read the log of the proxy's container. For exit code 137, give it more memory.",
+			signs: []string{"Envoy's admin interface does not answer", "Envoy is not live"},
+		},
+		{
+			ID: "CE-ENVOY-XDS", Title: "Envoy gets no configuration.",
+			Why: "No Consul server accepts its stream: the gRPC port, its CA or its TLS setting is wrong, or the " +
+				"token was deleted.",
+			Fix: "Check consulServers.grpc and the security groups for 8502 or 8503. With agents, look at " +
+				"CONSUL_GRPC_ADDR.",
+			Show:  "consul-ecs doctor",
+			signs: []string{"Envoy has no stream to its control plane", "it got no configuration"},
+		},
+		{
+			ID: "CE-ENVOY-CERTIFICATE", Title: "A certificate of Envoy has expired.",
+			Why:   "Envoy has not got a new one from Consul for days: it has no stream, or the servers' CA is broken.",
+			Fix:   "Look at the stream to the servers and at Consul's CA. A new task gets a new certificate.",
+			Show:  "consul connect ca get-config",
+			signs: []string{"a certificate of Envoy has expired"},
+		},
+		{
+			ID: "CE-UPSTREAM-UNHEALTHY", Title: "An upstream has no healthy instance.",
+			Why: "No task of the upstream's service runs, or the checks of all of them are critical. Callers get " +
+				"503.",
+			Fix:   "Look at the tasks of the upstream's service, then at their checks.",
+			Show:  "consul-ecs why A B",
+			signs: []string{"upstreams without a healthy instance"},
 		},
 	}
 }

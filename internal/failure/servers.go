@@ -1,7 +1,7 @@
 package failure
 
-// ofConsul is in the error of each request to Consul.
-const ofConsul = "/v1/"
+// ofConsul returns what the errors of requests to Consul have in them.
+func ofConsul() []string { return []string{"/v1/", "gRPC of server "} }
 
 // tlsFailures returns the failures of protocols and certificates.
 func tlsFailures() []Failure {
@@ -93,7 +93,7 @@ func serverFailures() []Failure {
 			Fix: "Check address and port. The servers have 8500 (HTTP), 8501 (HTTPS), 8502 (gRPC) and 8503 (gRPC " +
 				"with TLS).",
 			Show:  "consul-ecs doctor",
-			signs: []string{"connection refused"}, also: ofConsul,
+			signs: []string{"connection refused"}, also: ofConsul(),
 		},
 		{
 			ID: "CE-CONSUL-TIMEOUT", Title: "Consul does not answer in time.",
@@ -102,7 +102,7 @@ func serverFailures() []Failure {
 			Fix:  "Allow the task's security group to reach the servers' ports (8501 and 8503, or 8500 and 8502).",
 			Show: "consul-ecs doctor",
 			signs: []string{"i/o timeout", "no answer within ", "deadline exceeded", "no route to host",
-				"network is unreachable"}, also: ofConsul,
+				"network is unreachable"}, also: ofConsul(),
 		},
 	}
 }

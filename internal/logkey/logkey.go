@@ -9,6 +9,7 @@ const (
 	Age            = "age"
 	Attempt        = "attempt"
 	AuthMethod     = "auth_method"
+	Check          = "check"
 	CheckID        = "check_id"
 	Checks         = "checks"
 	ClusterARN     = "cluster_arn"
@@ -23,6 +24,7 @@ const (
 	ExitCode       = "exit_code"
 	Failed         = "failed"
 	Fields         = "fields"
+	Fix            = "fix"
 	GenerationName = "generation"
 	GIDs           = "gids"
 	ID             = "id" // of a failure, see internal/failure
