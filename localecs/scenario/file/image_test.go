@@ -83,6 +83,7 @@ images:
   all: {programs: host}
   some: {programs: "./server,sh"}
   list: {programs: [./server, "${bin}/server:/bin/httpd", "${bin}"], env: [A=1]}
+  variable: {programs: ["${bin}/server"]}
   "*": {programs: {/bin/server: server}}
 secrets: {/a: x, /b: {file: key}, /c: 7}
 `, "server": "#!/bin/sh\n", "key": "two\nlines\n"} {
@@ -111,6 +112,10 @@ secrets: {/a: x, /b: {file: key}, /c: 7}
 		{Name: "list", Programs: map[string]string{"/localecs/bin/server": server, "/bin/httpd": server},
 			Files: map[string]string{dir: dir}, Cmd: []string{"/localecs/bin/server"}, Env: []string{path, "A=1"}},
 		{Name: "other", Programs: map[string]string{"/bin/server": server}, Files: map[string]string{}},
+	}
+	onPath := map[string]string{server: server, "/localecs/bin/server": server}
+	if diff := cmp.Diff(onPath, images["variable"].Programs); diff != "" {
+		t.Errorf("variable (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, []runtime.Image{images["list"], other}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -115,9 +115,10 @@ func hidden(i *runtime.Image) (errs []error) {
 }
 
 // locate returns a file of this machine, and where it is in a container by itself: a name on PATH wherever it is here,
-// an absolute path there, a relative one, which begins at dir, in own.
+// an absolute path there, a relative one, which begins at dir, in own. Names and variables are on the container's PATH,
+// too.
 func locate(word, dir string, vars map[string]string) (source string, paths []string, err error) {
-	host, _, err := fill(word, vars)
+	host, used, err := fill(word, vars)
 	switch {
 	case err != nil:
 		return "", nil, err
@@ -133,9 +134,11 @@ func locate(word, dir string, vars map[string]string) (source string, paths []st
 				paths = append(paths, p)
 			}
 		}
-		host = found
+		paths, host = onPath(paths), found
 	case path.IsAbs(host):
-		paths = []string{path.Clean(host)}
+		if paths = []string{path.Clean(host)}; used != nil {
+			paths = onPath(paths)
+		}
 	default:
 		paths, host = []string{path.Join(own, path.Base(host))}, filepath.Join(dir, host)
 	}
@@ -145,6 +148,15 @@ func locate(word, dir string, vars map[string]string) (source string, paths []st
 	}
 	source, err = filepath.Abs(source)
 	return source, paths, err
+}
+
+// onPath adds a path in own unless one is in a directory of the container's PATH.
+func onPath(paths []string) []string {
+	dirs := filepath.SplitList(runtime.DefaultPath)
+	if slices.ContainsFunc(paths, func(p string) bool { return slices.Contains(dirs, path.Dir(p)) }) {
+		return paths
+	}
+	return append(paths, path.Join(own, path.Base(paths[0])))
 }
 
 // same reports whether two paths are one file, as /bin/sh and /usr/bin/sh often are.
