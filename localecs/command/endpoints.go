@@ -88,7 +88,7 @@ func (f *endpointsFlags) declare(fs *flag.FlagSet) {
 }
 
 func (f *endpointsFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := useLogger(inv, f.level, false); err != nil {
+	if err := inv.UseLogger(f.level, false); err != nil {
 		return &exit.UsageError{Err: err}
 	}
 	ctx, stop := cli.SignalContext(ctx, ends()...)
