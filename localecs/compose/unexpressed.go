@@ -23,6 +23,12 @@ func unexpressed(def *taskdef.TaskDefinition, startInterval bool) []string {
 	var n notes
 	n.add(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "the task has its own network, as with awsvpc")
 	n.add(def.RuntimePlatform.IsWindows(), "runtimePlatform.operatingSystemFamily", "containers run on Linux")
+	n.add(taskdef.Or(def.RuntimePlatform, taskdef.RuntimePlatform{}).CPUArchitecture != "",
+		"runtimePlatform.cpuArchitecture", "images are of the engine's architecture")
+	n.add(taskdef.Or(def.EnableFaultInjection, false), "enableFaultInjection", "what is under /fault/v1 answers 404")
+	n.add(len(def.InferenceAccelerators) > 0, "inferenceAccelerators", "the task has no devices of the host")
+	n.add(len(def.PlacementConstraints) > 0, "placementConstraints", "there is one machine")
+	n.add(def.EphemeralStorage != nil, "ephemeralStorage", "the size of the disk is not limited")
 	n.add(def.ProxyConfiguration != nil, "proxyConfiguration", "no traffic is redirected")
 	n.add(def.TrustedExecution != nil, "trustedExecutionConfiguration", "containers share the host")
 	for i, v := range def.Volumes {
@@ -57,6 +63,7 @@ func (n *notes) container(path string, c taskdef.Container, startInterval bool) 
 		n.add(l.Swappiness != nil, path+".linuxParameters.swappiness", "the kernel's default applies")
 	}
 	n.add(len(c.EnvironmentFiles) > 0, path+".environmentFiles", "their variables are missing: add env_file in a second compose file")
+	n.add(c.VersionConsistency != "", path+".versionConsistency", "the engine takes the image that it has")
 	n.add(c.RepositoryCredentials != nil, path+".repositoryCredentials", "the engine uses the credentials of docker login")
 	n.add(len(c.ResourceRequirements) > 0, path+".resourceRequirements", "the container gets no devices of the host")
 	n.add(c.FirelensConfiguration != nil, path+".firelensConfiguration", "logs go to docker compose logs")
