@@ -1,12 +1,9 @@
 package taskdef
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,8 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// shape is a type of botocore's model of the ECS API, by which the AWS command line and
-// boto3 check what they send.
+// shape is a type of botocore's model of the ECS API.
 type shape struct {
 	Type     string
 	Required []string
@@ -33,18 +29,8 @@ type model map[string]shape
 
 func readModel(t *testing.T) model {
 	t.Helper()
-	path := filepath.Join(testkit.Root(), ".tools", "aws", "botocore", "data", "ecs", "2014-11-13", "service-2.json.gz")
-	file, err := os.Open(path)
-	if err != nil {
-		testkit.Missing(t, "botocore's model of ECS is missing, tools/ensure.sh aws installs it: "+err.Error())
-	}
-	defer file.Close()
-	text, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var service struct{ Shapes model }
-	if err := json.NewDecoder(text).Decode(&service); err != nil {
+	if err := json.Unmarshal(testkit.ECSModel(t), &service); err != nil {
 		t.Fatal(err)
 	}
 	return service.Shapes

@@ -140,7 +140,7 @@ func TestDescribeRunningTask(t *testing.T) {
 		Group: "family:web", HealthStatus: "UNKNOWN",
 		LastStatus: "RUNNING", LaunchType: "FARGATE", Memory: "512",
 		Overrides: shapes.Overrides{
-			Containers: []shapes.ContainerOverride{{Name: "app"}}, Accelerators: []struct{}{},
+			Containers: []shapes.ContainerOverride{{Name: "app"}}, Accelerators: []map[string]any{},
 		},
 		PlatformVersion: "1.4.0", PlatformFamily: "Linux", PullStartedAt: at, PullStoppedAt: at, StartedAt: at,
 		StartedBy: "me",

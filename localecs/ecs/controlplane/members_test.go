@@ -3,47 +3,73 @@ package controlplane_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// The members are those of botocore 1.44.8. What a request type lacks is dropped in silence.
-func TestNoMemberOfARequestIsDropped(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		in      any
-		members string
-	}{
-		{shapes.ServiceInput{}, "cluster serviceName service taskDefinition availabilityZoneRebalancing " +
-			"loadBalancers serviceRegistries desiredCount clientToken launchType capacityProviderStrategy " +
-			"platformVersion role deploymentConfiguration placementConstraints placementStrategy " +
-			"networkConfiguration forceNewDeployment " +
-			"healthCheckGracePeriodSeconds schedulingStrategy deploymentController tags enableECSManagedTags " +
-			"propagateTags enableExecuteCommand serviceConnectConfiguration volumeConfigurations " +
-			"vpcLatticeConfigurations gatewayConnectors monitoring"},
-		{shapes.DeploymentConfiguration{}, "deploymentCircuitBreaker maximumPercent minimumHealthyPercent alarms " +
-			"strategy bakeTimeInMinutes lifecycleHooks linearConfiguration canaryConfiguration earlySuccessCriteria"},
-		{shapes.CreateClusterInput{}, "clusterName cluster tags settings configuration capacityProviders " +
-			"defaultCapacityProviderStrategy serviceConnectDefaults"},
-		{shapes.ListServiceDeploymentsInput{}, "service cluster status createdAt nextToken maxResults"},
-		{shapes.DescribeCapacityProvidersInput{}, "capacityProviders cluster include maxResults nextToken"},
-		{shapes.ListAccountSettingsInput{}, "name value principalArn effectiveSettings nextToken maxResults"},
-		{shapes.RunTaskInput{}, "capacityProviderStrategy cluster count enableECSManagedTags enableExecuteCommand " +
-			"group launchType networkConfiguration overrides placementConstraints placementStrategy platformVersion " +
-			"propagateTags referenceId startedBy tags taskDefinition clientToken volumeConfigurations"},
-	} {
-		has := controlplane.Members(reflect.TypeOf(c.in))
-		for name := range strings.FieldsSeq(c.members) {
-			if _, ok := has[name]; !ok {
-				t.Errorf("%T has no member %s", c.in, name)
+// shape is a type of botocore's model.
+type shape struct {
+	Type    string
+	Members map[string]struct{ Shape string }
+	Member  struct{ Shape string }
+}
+
+// dropped returns the members of a shape that a type lacks, with their paths. What a map holds is kept.
+func dropped(shapes map[string]shape, name, path string, of reflect.Type) (all []string) {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	switch s := shapes[name]; {
+	case s.Type == "list" && of.Kind() == reflect.Slice:
+		return dropped(shapes, s.Member.Shape, path, of.Elem())
+	case s.Type == "structure" && of.Kind() == reflect.Struct:
+		has := controlplane.Members(of)
+		for _, key := range slices.Sorted(maps.Keys(s.Members)) {
+			if has[key] == nil {
+				all = append(all, path+"."+key)
+				continue
 			}
+			all = append(all, dropped(shapes, s.Members[key].Shape, path+"."+key, has[key])...)
 		}
 	}
+	return all
+}
+
+// A member that an input lacks is dropped in silence. RegisterTaskDefinition has taskdef's types, whose tests compare
+// them with botocore.
+func TestNoMemberOfARequestIsDropped(t *testing.T) {
+	t.Parallel()
+	var model struct {
+		Operations map[string]struct{ Input struct{ Shape string } }
+		Shapes     map[string]shape
+	}
+	if err := json.Unmarshal(testkit.ECSModel(t), &model); err != nil {
+		t.Fatal(err)
+	}
+	operations := controlplane.Operations(controlplane.New(controlplane.Options{}))
+	// There are no container instances.
+	for _, name := range []string{"RegisterTaskDefinition", "StartTask", "ListContainerInstances",
+		"DescribeContainerInstances"} {
+		delete(operations, name)
+	}
+	var got []string
+	for name := range operations {
+		method, ok := reflect.TypeFor[*controlplane.Plane]().MethodByName(strings.TrimSuffix(name, "Settings"))
+		if !ok {
+			method, _ = reflect.TypeFor[*controlplane.Plane]().MethodByName(name)
+		}
+		got = append(got, dropped(model.Shapes, model.Operations[name].Input.Shape, name, method.Type.In(2))...)
+	}
+	testkit.Equal(t, "dropped members", got, nil)
 }
 
 func TestMembersThatAreNotEmulatedAreRefused(t *testing.T) {
@@ -81,11 +107,28 @@ func TestMembersThatAreNotEmulatedAreRefused(t *testing.T) {
 	_, err := w.RunTask(w.call(), shapes.RunTaskInput{VolumeConfigurations: []map[string]any{{}}})
 	testkit.WantError[*shapes.Error](t, err,
 		"UnsupportedFeatureException: localecs does not have volumeConfigurations: leave it out.")
-	w.create(func(in *shapes.ServiceInput) { // as tools send what is off
-		off := `{"deploymentConfiguration": {"alarms": {"alarmNames": [], "enable": false, "rollback": false},
-			"bakeTimeInMinutes": 0, "lifecycleHooks": [], "earlySuccessCriteria": {"enable": false}}}`
+	made := w.create(func(in *shapes.ServiceInput) { // as tools send what is off
+		off := `{"deploymentConfiguration": {"alarms": {"alarmNames": ["a"], "enable": false, "rollback": true},
+			"bakeTimeInMinutes": 0, "lifecycleHooks": [],
+			"earlySuccessCriteria": {"enable": false, "healthyPercent": 50}}}`
 		if err := json.Unmarshal([]byte(off), in); err != nil {
 			t.Fatal(err)
 		}
 	})
+	want := shapes.DeploymentConfiguration{
+		CircuitBreaker: &shapes.CircuitBreaker{}, MaximumPercent: new(200), MinimumHealthyPercent: new(100),
+		Strategy: "ROLLING", Alarms: &shapes.Alarms{Names: []string{"a"}, Rollback: true},
+		EarlySuccess: &shapes.EarlySuccess{HealthyPercent: 50},
+	}
+	if d := cmp.Diff(want, made.DeploymentConfiguration); d != "" {
+		t.Errorf("deployment configuration (-want +got):\n%s", d)
+	}
+	_, err = w.ListTasks(w.call(), shapes.ListTasksInput{DaemonName: "d"})
+	testkit.WantError[*shapes.Error](t, err,
+		"UnsupportedFeatureException: localecs does not have daemonName: leave it out.")
+	managed, err := w.ListServices(w.call(), shapes.ListServicesInput{ManagementType: "ECS"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Equal(t, "services that ECS manages", len(managed.ServiceARNs), 0)
 }

@@ -61,13 +61,16 @@ func overrideContainer(c *taskdef.Container, o shapes.ContainerOverride) {
 	if o.EnvironmentFiles != nil {
 		c.EnvironmentFiles = o.EnvironmentFiles
 	}
+	if o.Resources != nil {
+		c.ResourceRequirements = o.Resources
+	}
 	c.CPU, c.Memory = cmp.Or(o.CPU, c.CPU), cmp.Or(o.Memory, c.Memory)
 	c.MemoryReservation = cmp.Or(o.MemoryReservation, c.MemoryReservation)
 }
 
 func shownOverrides(def *taskdef.TaskDefinition, o shapes.Overrides) shapes.Overrides {
 	given := o.Containers
-	o.Containers, o.Accelerators = []shapes.ContainerOverride{}, []struct{}{}
+	o.Containers, o.Accelerators = []shapes.ContainerOverride{}, append([]map[string]any{}, o.Accelerators...)
 	for _, c := range def.ContainerDefinitions {
 		shown := shapes.ContainerOverride{Name: c.Name}
 		if i := slices.IndexFunc(given, func(g shapes.ContainerOverride) bool { return g.Name == c.Name }); i >= 0 {

@@ -43,6 +43,8 @@ type Service struct {
 	rebalance      string // between zones
 	tags           []shapes.Tag
 	grace          *int // nil until a call sets it
+	alarms         *shapes.Alarms
+	early          *shapes.EarlySuccess
 	created, ended time.Time
 	createdBy      string
 	events         []shapes.ServiceEvent // newest first

@@ -103,9 +103,13 @@ func TestRunTaskRefuses(t *testing.T) {
 				{Name: "app", Command: []string{strings.Repeat("x", 8192)}},
 			}
 		}},
+		{"ClientException: Tasks using the Fargate launch type do not support GPU resource requirements.",
+			func(in *shapes.RunTaskInput) {
+				gpu := []taskdef.ResourceRequirement{{Type: "GPU", Value: "1"}}
+				in.Overrides.Containers = []shapes.ContainerOverride{{Name: "app", Resources: gpu}}
+			}},
 		{"ClientException: No Fargate configuration exists for given values: 256 CPU, 4096 memory. See the Amazon " +
-			"ECS " +
-			"documentation for the valid values.", func(in *shapes.RunTaskInput) { in.Overrides.Memory = "4096" }},
+			"ECS documentation for the valid values.", func(in *shapes.RunTaskInput) { in.Overrides.Memory = "4096" }},
 	} {
 		_, err := w.RunTask(w.call(), planeInput(c.change))
 		testkit.WantError[*shapes.Error](t, err, c.want)

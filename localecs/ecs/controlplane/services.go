@@ -132,6 +132,7 @@ func (v *Service) apply(in shapes.ServiceInput) {
 	if c := in.DeploymentConfiguration; c != nil {
 		v.Max, v.MinHealthy = taskdef.Or(c.MaximumPercent, v.Max), taskdef.Or(c.MinimumHealthyPercent, v.MinHealthy)
 		v.Breaker = taskdef.Or(c.CircuitBreaker, v.Breaker)
+		v.alarms, v.early = cmp.Or(c.Alarms, v.alarms), cmp.Or(c.EarlySuccess, v.early)
 	}
 }
 
@@ -317,12 +318,12 @@ func unsupported(in shapes.ServiceInput) error {
 		{len(in.GatewayConnectors) > 0, "gatewayConnectors"},
 		{len(in.Monitoring) > 0, "monitoring"},
 		{c.Strategy != "" && c.Strategy != "ROLLING", "a deployment strategy other than ROLLING"},
-		{c.Alarms.Enable, "deploymentConfiguration.alarms"},
+		{c.Alarms != nil && c.Alarms.Enable, "deploymentConfiguration.alarms"},
 		{c.BakeTimeInMinutes > 0, "deploymentConfiguration.bakeTimeInMinutes"},
 		{len(c.LifecycleHooks) > 0, "deploymentConfiguration.lifecycleHooks"},
 		{len(c.Linear) > 0, "deploymentConfiguration.linearConfiguration"},
 		{len(c.Canary) > 0, "deploymentConfiguration.canaryConfiguration"},
-		{c.EarlySuccess.Enable, "deploymentConfiguration.earlySuccessCriteria"},
+		{c.EarlySuccess != nil && c.EarlySuccess.Enable, "deploymentConfiguration.earlySuccessCriteria"},
 	} {
 		if feature.requested {
 			return notSupported(feature.what)

@@ -46,7 +46,8 @@ func (a *serviceAPI) DescribeServices(call shapes.Call, in shapes.DescribeServic
 // ListServices lists a cluster's services that are not INACTIVE, ten a page.
 func (a *serviceAPI) ListServices(call shapes.Call, in shapes.ListServicesInput) (shapes.ListServicesOutput, error) {
 	out := shapes.ListServicesOutput{ServiceARNs: []string{}}
-	if err := cmp.Or(checkLaunchType(in.LaunchType), checkSchedulingStrategy(in.SchedulingStrategy)); err != nil {
+	if err := cmp.Or(checkLaunchType(in.LaunchType), checkSchedulingStrategy(in.SchedulingStrategy),
+		enum("resourceManagementType", []string{in.ManagementType}, "CUSTOMER", "ECS")); err != nil {
 		return out, err
 	}
 	a.state.mu.Lock()
@@ -61,10 +62,10 @@ func (a *serviceAPI) ListServices(call shapes.Call, in shapes.ListServicesInput)
 	at := call.Now.Add(-a.state.options.Lag.Lists)
 	listed := func(arn string) bool {
 		v := a.state.services[arn]
-		return v.cluster == c.name && v.listed(at) && in.SchedulingStrategy != daemon &&
+		return v.cluster == c.name && v.listed(at) && in.SchedulingStrategy != daemon && in.ManagementType != "ECS" &&
 			(in.LaunchType == "" || in.LaunchType == v.Deployments[0].run.LaunchType)
 	}
-	scope := strings.Join([]string{"services", c.name, in.LaunchType, in.SchedulingStrategy}, " ")
+	scope := strings.Join([]string{"services", c.name, in.LaunchType, in.SchedulingStrategy, in.ManagementType}, " ")
 	arns, next, err := Page(slices.Sorted(maps.Keys(a.state.services)), listed, in.PageInput, scope, call.Now, false,
 		itself)
 	out.ServiceARNs, out.NextToken = append(out.ServiceARNs, arns...), next
@@ -130,6 +131,7 @@ func (v *Service) configuration() shapes.DeploymentConfiguration {
 	breaker, upper, lower := v.Breaker, v.Max, v.MinHealthy
 	return shapes.DeploymentConfiguration{
 		CircuitBreaker: &breaker, MaximumPercent: &upper, MinimumHealthyPercent: &lower, Strategy: "ROLLING",
+		Alarms: v.alarms, EarlySuccess: v.early,
 	}
 }
 

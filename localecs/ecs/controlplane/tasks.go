@@ -37,6 +37,9 @@ func (a *taskAPI) ListTasks(call shapes.Call, in shapes.ListTasksInput) (shapes.
 	if err != nil {
 		return out, err
 	}
+	if in.DaemonName != "" {
+		return out, notSupported("daemonName")
+	}
 	if in.ContainerInstance != "" {
 		return out, shapes.Invalid("The referenced container instance was not found.")
 	}

@@ -52,6 +52,8 @@ type ListTasksInput struct {
 	ServiceName       string `json:"serviceName"`
 	DesiredStatus     string `json:"desiredStatus"`
 	LaunchType        string `json:"launchType"`
+	// DaemonName is of a managed daemon, of which there are none.
+	DaemonName string `json:"daemonName"`
 	PageInput
 }
 

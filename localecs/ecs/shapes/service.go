@@ -74,16 +74,25 @@ type DeploymentConfiguration struct {
 	Strategy              string          `json:"strategy,omitzero"`
 	// BakeTimeInMinutes is always 0 in answers; localecs refuses a service that uses it or one of the next.
 	BakeTimeInMinutes int              `json:"bakeTimeInMinutes"`
-	Alarms            Switch           `json:"alarms,omitzero"`
+	Alarms            *Alarms          `json:"alarms,omitzero"`
 	LifecycleHooks    []map[string]any `json:"lifecycleHooks,omitzero"`
 	Linear            map[string]any   `json:"linearConfiguration,omitzero"`
 	Canary            map[string]any   `json:"canaryConfiguration,omitzero"`
-	EarlySuccess      Switch           `json:"earlySuccessCriteria,omitzero"`
+	EarlySuccess      *EarlySuccess    `json:"earlySuccessCriteria,omitzero"`
 }
 
-// Switch is a part of a deployment configuration that can be off.
-type Switch struct {
-	Enable bool `json:"enable"`
+// Alarms are CloudWatch's that would fail a deployment, were they not disabled.
+type Alarms struct {
+	Names    []string `json:"alarmNames"`
+	Rollback bool     `json:"rollback"`
+	Enable   bool     `json:"enable"`
+}
+
+// EarlySuccess would complete a deployment early, were it not disabled.
+type EarlySuccess struct {
+	Enable         bool   `json:"enable"`
+	HealthyPercent int    `json:"healthyPercent,omitzero"`
+	Cleanup        string `json:"sourceServiceRevisionCleanup,omitzero"`
 }
 
 // CircuitBreaker ends rollouts whose tasks fail.
@@ -201,6 +210,8 @@ type ServiceConnect struct {
 	Namespace        string           `json:"namespace,omitzero"`
 	Services         []map[string]any `json:"services,omitzero"`
 	LogConfiguration map[string]any   `json:"logConfiguration,omitzero"`
+	AccessLogs       map[string]any   `json:"accessLogConfiguration,omitzero"`
+	Containers       []map[string]any `json:"containerConfigurations,omitzero"`
 }
 
 // IsEnabled reports whether the tasks get a proxy.
@@ -236,6 +247,8 @@ type ListServicesInput struct {
 	Cluster            string `json:"cluster"`
 	LaunchType         string `json:"launchType"`
 	SchedulingStrategy string `json:"schedulingStrategy"`
+	// ManagementType is CUSTOMER, as of all services here, or ECS.
+	ManagementType string `json:"resourceManagementType"`
 	PageInput
 }
 

@@ -141,7 +141,7 @@ type EphemeralStorage = taskdef.EphemeralStorage
 // Overrides replace parts of a task definition for one task.
 type Overrides struct {
 	Containers       []ContainerOverride `json:"containerOverrides"`
-	Accelerators     []struct{}          `json:"inferenceAcceleratorOverrides"`
+	Accelerators     []map[string]any    `json:"inferenceAcceleratorOverrides"`
 	CPU              string              `json:"cpu,omitzero"`
 	Memory           string              `json:"memory,omitzero"`
 	ExecutionRoleARN string              `json:"executionRoleArn,omitzero"`
@@ -151,13 +151,14 @@ type Overrides struct {
 
 // ContainerOverride replaces parts of one container.
 type ContainerOverride struct {
-	Name              string                    `json:"name,omitzero"`
-	Command           []string                  `json:"command,omitzero"`
-	Environment       []EnvironmentVariable     `json:"environment,omitzero"`
-	EnvironmentFiles  []taskdef.EnvironmentFile `json:"environmentFiles,omitzero"`
-	CPU               *int                      `json:"cpu,omitzero"`
-	Memory            *int                      `json:"memory,omitzero"`
-	MemoryReservation *int                      `json:"memoryReservation,omitzero"`
+	Name              string                        `json:"name,omitzero"`
+	Command           []string                      `json:"command,omitzero"`
+	Environment       []EnvironmentVariable         `json:"environment,omitzero"`
+	EnvironmentFiles  []taskdef.EnvironmentFile     `json:"environmentFiles,omitzero"`
+	CPU               *int                          `json:"cpu,omitzero"`
+	Memory            *int                          `json:"memory,omitzero"`
+	MemoryReservation *int                          `json:"memoryReservation,omitzero"`
+	Resources         []taskdef.ResourceRequirement `json:"resourceRequirements,omitzero"`
 }
 
 // EnvironmentVariable is a variable of an override.
