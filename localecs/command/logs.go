@@ -93,7 +93,7 @@ func (f *logsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 
 // find returns the logs of a task: of the current run, or, without a client, of one that has ended.
 func (f *logsFlags) find(client *control.Client, s control.State, task string) ([]Log, error) {
-	dirs := control.Places(f.location.dir)
+	dirs := control.Directories(f.location.dir)
 	var unknown error
 	if client != nil {
 		dirs = []string{client.Directory}

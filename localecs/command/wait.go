@@ -113,7 +113,7 @@ func (f *waitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	var outcome control.Outcome
 	err = watch(ctx, func(now control.State) bool {
 		s = now
-		outcome = control.Judge(targets, now)
+		outcome = control.Evaluate(targets, now)
 		return outcome.Over
 	})
 	switch {

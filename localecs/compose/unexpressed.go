@@ -7,11 +7,11 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// notes are warnings about a definition.
-type notes []string
+// warnings are about a definition.
+type warnings []string
 
 // add adds a warning about the setting at a path, if it is used.
-func (n *notes) add(asked bool, path, instead string) {
+func (n *warnings) add(asked bool, path, instead string) {
 	if asked {
 		*n = append(*n, "$."+path+": "+instead)
 	}
@@ -20,7 +20,7 @@ func (n *notes) add(asked bool, path, instead string) {
 // unexpressed lists the settings of a valid definition that the file cannot express. Limits of the
 // task's processor and memory, and log drivers, are left out: every definition has them.
 func unexpressed(def *taskdef.TaskDefinition, startInterval bool) []string {
-	var n notes
+	var n warnings
 	n.add(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "the task has its own network, as with awsvpc")
 	n.add(def.RuntimePlatform.IsWindows(), "runtimePlatform.operatingSystemFamily", "containers run on Linux")
 	n.add(taskdef.Or(def.RuntimePlatform, taskdef.RuntimePlatform{}).CPUArchitecture != "",
@@ -46,7 +46,7 @@ func unexpressed(def *taskdef.TaskDefinition, startInterval bool) []string {
 	return n
 }
 
-func (n *notes) container(path string, c taskdef.Container, startInterval bool) {
+func (n *warnings) container(path string, c taskdef.Container, startInterval bool) {
 	for i, d := range c.DependsOn {
 		n.add(d.Condition == taskdef.ConditionComplete, fmt.Sprintf("%s.dependsOn[%d].condition", path, i), "COMPLETE: the container does not start if "+d.ContainerName+" exits with a code other than 0")
 	}

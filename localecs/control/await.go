@@ -73,11 +73,11 @@ type Outcome struct {
 	unmet []string
 }
 
-// Judge compares targets with a state.
-func Judge(targets []Target, s State) Outcome {
+// Evaluate compares targets with a state.
+func Evaluate(targets []Target, s State) Outcome {
 	o := Outcome{Met: len(targets) > 0}
 	for _, t := range targets {
-		r := t.judge(s)
+		r := t.evaluate(s)
 		if r.met {
 			continue
 		}
@@ -128,7 +128,7 @@ func culprit(t Task) string {
 	return ""
 }
 
-func (t Target) judge(s State) result {
+func (t Target) evaluate(s State) result {
 	switch t.Condition {
 	case Steady:
 		return t.steady(s)
@@ -165,7 +165,7 @@ func serviceOf(task string) string {
 	return task[:i]
 }
 
-// task judges the target by one task.
+// task evaluates the target by one task.
 func (t Target) task(of Task) result {
 	r := result{text: describe(of), never: of.stopping()}
 	switch t.Condition {

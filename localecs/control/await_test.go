@@ -78,7 +78,7 @@ func state() control.State {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	t.Parallel()
 	const met, never = "met", "never"
 	for _, tt := range []struct {
@@ -118,7 +118,7 @@ func TestJudge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := control.Judge(targets, state())
+		o := control.Evaluate(targets, state())
 		got := ""
 		switch {
 		case o.Met:
@@ -139,7 +139,7 @@ func TestNothingComesAfterTheEnd(t *testing.T) {
 	s.Ended = true
 	for condition, name := range map[control.Condition]string{control.Running: "late", control.Healthy: "ill",
 		control.Stopped: "good", control.Steady: "shop", control.Passing: "api"} {
-		if o := control.Judge([]control.Target{{Condition: condition, Name: name, Count: 1}}, s); !o.Over || o.Met {
+		if o := control.Evaluate([]control.Target{{Condition: condition, Name: name, Count: 1}}, s); !o.Over || o.Met {
 			t.Errorf("%s %s: %q", condition, name, o.Text("the run has ended"))
 		}
 	}
@@ -150,7 +150,7 @@ func TestServeHasNeitherPlanNorConsul(t *testing.T) {
 	s := control.State{Command: "serve"}
 	for condition, want := range map[control.Condition]bool{control.Running: false, control.Steady: false,
 		control.Passing: true} {
-		if o := control.Judge([]control.Target{{Condition: condition, Name: "web", Count: 1}}, s); o.Over != want {
+		if o := control.Evaluate([]control.Target{{Condition: condition, Name: "web", Count: 1}}, s); o.Over != want {
 			t.Errorf("%s: %v, %q", condition, o.Over, o.Text(""))
 		}
 	}
@@ -162,7 +162,7 @@ func TestAllOfThem(t *testing.T) {
 		{Condition: control.Healthy, Name: "good"}, {Condition: control.Healthy, Name: "ill"},
 		{Condition: control.Healthy, Name: "young"},
 	}
-	o := control.Judge(targets, state())
+	o := control.Evaluate(targets, state())
 	const want = "timed out after 1s; ill is RUNNING (app is UNHEALTHY); young is RUNNING (app has no health yet)"
 	if o.Met || o.Over {
 		t.Errorf("met %v, over %v, %q", o.Met, o.Over, o.Text("timed out after 1s"))
@@ -171,10 +171,10 @@ func TestAllOfThem(t *testing.T) {
 	if diff := cmp.Diff(control.Blame{Task: "ill", Container: "app"}, o.Blame); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if o := control.Judge(targets[:1], state()); o.Blame != (control.Blame{}) || o.Text("") != "" {
+	if o := control.Evaluate(targets[:1], state()); o.Blame != (control.Blame{}) || o.Text("") != "" {
 		t.Errorf("nothing is wrong: %+v %q", o.Blame, o.Text(""))
 	}
-	if o := control.Judge([]control.Target{{Condition: control.Steady, Name: "bad"}},
+	if o := control.Evaluate([]control.Target{{Condition: control.Steady, Name: "bad"}},
 		state()); o.Blame != (control.Blame{}) {
 		t.Errorf("%+v", o.Blame)
 	}
@@ -205,6 +205,6 @@ func FuzzParse(f *testing.F) {
 		if valid := len(targets) == 1 && targets[0].Count > 0; err == nil && !valid {
 			t.Errorf("%q: %+v", word, targets)
 		}
-		control.Judge(targets, control.State{Command: "run"}).Text("")
+		control.Evaluate(targets, control.State{Command: "run"}).Text("")
 	})
 }

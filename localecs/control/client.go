@@ -150,7 +150,7 @@ func (s *Server) leave() error {
 // has ended since then.
 func Ended(dir string, since time.Time) (*State, error) {
 	found, last := "", since.Add(-clockTick)
-	for _, d := range Places(dir) {
+	for _, d := range Directories(dir) {
 		if st, err := os.Stat(filepath.Join(d, EndFile)); err == nil && st.ModTime().After(last) {
 			found, last = d, st.ModTime()
 		}

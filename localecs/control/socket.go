@@ -112,7 +112,7 @@ func Find(ctx context.Context, dir string) (string, error) {
 
 // look finds runs in dir and right below it.
 func look(ctx context.Context, dir string) (alive, killed []string, err error) {
-	for _, d := range Places(dir) {
+	for _, d := range Directories(dir) {
 		c, failed := connect(ctx, d)
 		switch {
 		case failed == nil:
@@ -130,8 +130,8 @@ func look(ctx context.Context, dir string) (alive, killed []string, err error) {
 	return alive, killed, err
 }
 
-// Places returns dir and the directories right below it.
-func Places(dir string) []string {
+// Directories returns dir and the directories right below it.
+func Directories(dir string) []string {
 	dirs := []string{dir}
 	entries, _ := os.ReadDir(dir) // none if it does not exist
 	for _, e := range entries {

@@ -73,11 +73,11 @@ const (
 
 // Lane is one line of a diagram.
 type Lane struct {
-	Kind     LaneKind
-	Name     string
-	Note     string
-	Segments []Segment
-	Marks    []Mark
+	Kind       LaneKind
+	Name       string
+	Annotation string
+	Segments   []Segment
+	Marks      []Mark
 	// Began is when it first ran and Ended when it stopped, never before that. Exit is
 	// how a container ended, the service of a check and the accessor of a token.
 	Began, Ended float64
@@ -227,7 +227,7 @@ func (c *container) status(e RecordedEvent) {
 		if e.Detail == "exit code 0" {
 			g = GlyphExit
 		}
-		c.Exit, c.Note = e.Detail, e.Detail
+		c.Exit, c.Annotation = e.Detail, e.Detail
 		c.end(e.At, g, "STOPPED "+e.Detail)
 	}
 }

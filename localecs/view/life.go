@@ -25,15 +25,15 @@ func LifeLane(t RecordedTask, lanes []Lane, end float64) Lane {
 		}
 	}
 	l.leave(end)
-	l.Note = l.note()
+	l.Annotation = l.annotation()
 	for _, other := range lanes {
 		l.Marks = append(l.Marks, irregular(other)...)
 	}
 	return l.Lane
 }
 
-// note returns the text beside the lane.
-func (l *life) note() string {
+// annotation returns the text beside the lane.
+func (l *life) annotation() string {
 	i := slices.IndexFunc(l.Marks, func(m Mark) bool { return m.Glyph == GlyphTerm })
 	switch {
 	case l.Began < 0:

@@ -42,7 +42,7 @@ func TestLifeShowsTheHealthOfEssentialContainers(t *testing.T) {
 	if d := cmp.Diff(wantSegments, segments) + cmp.Diff(wantMarks, marks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	testkit.Equal(t, "Note", life.Note, "stopped in 6.00 s")
+	testkit.Equal(t, "Note", life.Annotation, "stopped in 6.00 s")
 }
 
 // fullDisk refuses every write.

@@ -96,7 +96,7 @@ func TestContainerRunIsOneLane(t *testing.T) {
 		cmp.Diff([]mark{{40, view.GlyphTerm}, {45, view.GlyphExit}, {20, view.GlyphSick}}, marks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	testkit.Equal(t, "Note", life.Note, "stopped in 5.00 s")
+	testkit.Equal(t, "Note", life.Annotation, "stopped in 5.00 s")
 }
 
 func TestLaneOutsideTheMeshShowsHealth(t *testing.T) {

@@ -168,14 +168,14 @@ func bands(name string, state LaneState, all []RecordedStep, room float64,
 		lanes[row].Segments = append(lanes[row].Segments, s)
 	}
 	if len(lanes) > 0 {
-		lanes[0].Name, lanes[0].Note = name, fmt.Sprint(len(all))
+		lanes[0].Name, lanes[0].Annotation = name, fmt.Sprint(len(all))
 	}
 	return lanes
 }
 
 // requestLane shows when requests were answered, and when some were lost.
-func requestLane(r RecordedRequests, note string) Lane {
-	l := Lane{Kind: LaneBand, Name: "requests", Note: note}
+func requestLane(r RecordedRequests, annotation string) Lane {
+	l := Lane{Kind: LaneBand, Name: "requests", Annotation: annotation}
 	var answered, lost int // of the last segment
 	for i := range r.Answered {
 		state := laneAnswered

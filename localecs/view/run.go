@@ -14,7 +14,7 @@ type RecordedRun struct {
 	// without faults.
 	Seed    uint64    `json:"seed,omitempty"`
 	Started time.Time `json:"started"`
-	// Seconds is how long it took until it was judged.
+	// Seconds is how long it took until it was checked.
 	Seconds float64 `json:"seconds"`
 	// Outcome is one of the constants, Failures the failed checks.
 	Outcome  string   `json:"outcome"`
