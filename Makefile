@@ -96,7 +96,14 @@ test-full: build check tools vuln ## All of that and what takes longer: both sto
 	tools/ensure.sh consul-1.22
 	tools/test.sh full
 	tools/fuzz.sh $(or $(FUZZTIME),20s)
+	$(MAKE) alerts
 	$(MAKE) chaos N=$(or $(N),10) SEED=$(or $(SEED),random)
+
+.PHONY: alerts
+alerts: ## Check the alerting rules and the dashboard by Prometheus's own program and parser
+	$(GO) test -C tools/promtool ./...
+	$(GO) -C tools/promtool tool promtool check rules $(CURDIR)/deploy/alerts.yaml
+	$(GO) -C tools/promtool tool promtool test rules $(CURDIR)/deploy/alerts_test.yaml
 
 .PHONY: bench
 bench: build tools ## Measure ours against floors in the same run (min, median, max)

@@ -26,7 +26,7 @@ const requestLimit = 8 * time.Second
 func (b *Broker) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, serve := range map[string]http.HandlerFunc{
-		"GET /metrics":       b.opt.Metrics.handler().ServeHTTP,
+		"GET /metrics":       b.opt.Metrics.Handler().ServeHTTP,
 		"GET /v1/health":     b.health,
 		"POST /v1/token":     b.leading(endpoints.postToken),
 		"GET /token":         b.leading(endpoints.getToken),

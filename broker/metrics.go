@@ -40,5 +40,5 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// handler answers /metrics.
-func (m *Metrics) handler() http.Handler { return &m.set }
+// Handler returns what answers /metrics.
+func (m *Metrics) Handler() http.Handler { return &m.set }

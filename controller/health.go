@@ -70,7 +70,7 @@ func (h *health) check(now time.Time) error {
 // Handler answers /metrics, and /healthz with 200 or 503 and a reason.
 func (c *Controller) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", &c.Metrics.set)
+	mux.Handle("GET /metrics", c.Metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		if err := c.health.check(time.Now()); err != nil {

@@ -64,6 +64,9 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
+// Handler returns what answers /metrics.
+func (m *Metrics) Handler() http.Handler { return &m.set }
+
 // Transport wraps a Consul client's transport and counts its requests.
 func (m *Metrics) Transport(next http.RoundTripper) http.RoundTripper {
 	return countingTransport{m, next}
