@@ -71,7 +71,7 @@ func TestDeployedFilesNameMetricsThatExist(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names := regexp.MustCompile(`\b(?:consul_ecs_(?:controller|token_broker)|` +
+		names := regexp.MustCompile(`\b(?:consul_ecs_(?:controller|token_broker)|`+
 			`envoy_(?:cluster|control|rbac|listener|server))_\w+`).FindAllString(string(text), -1)
 		if len(names) < 6 {
 			t.Errorf("%s names %d series, want more", path, len(names))
