@@ -65,6 +65,14 @@ type Invocation struct {
 	identify func(text string) string
 }
 
+// failureID returns the ID of the failure that a text is about; empty for none.
+func (inv *Invocation) failureID(text string) string {
+	if inv.identify == nil {
+		return ""
+	}
+	return inv.identify(text)
+}
+
 // UseLogger replaces Log. Level is any hclog level in any case; an unknown one
 // is an error. The logger's name stays.
 func (inv *Invocation) UseLogger(level string, json bool) error {
@@ -72,7 +80,7 @@ func (inv *Invocation) UseLogger(level string, json bool) error {
 	if err != nil {
 		return err
 	}
-	inv.Log = &records{log, inv.identify}
+	inv.Log = &records{log, inv.failureID}
 	return nil
 }
 
@@ -137,9 +145,6 @@ func SignalContext(parent context.Context, signals ...os.Signal) (ctx context.Co
 // returns the exit code. env is the process environment's lookup.
 func Main(app App, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	inv := &Invocation{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr, identify: app.Identify}
-	if inv.identify == nil {
-		inv.identify = func(string) string { return "" }
-	}
 	if len(args) > 0 {
 		if cmd, ok := app.Commands[args[0]]; ok {
 			return (&entry{app.Name, args[0], cmd, inv}).Run(args[1:])
@@ -175,7 +180,7 @@ func (c Command) FlagSet(name string) *flag.FlagSet {
 func (e *entry) Run(args []string) int {
 	inv, fs := e.inv, e.cmd.FlagSet(e.name)
 	log, _ := newLogger(e.program+"."+e.name, "", false, inv.Stderr)
-	inv.Log = &records{log, inv.identify}
+	inv.Log = &records{log, inv.failureID}
 	words, err := e.parse(fs, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -195,7 +200,7 @@ func (e *entry) Run(args []string) int {
 	switch {
 	case err == nil, errors.As(err, &code):
 	case errors.As(err, &usage), errors.As(err, &plain):
-		fmt.Fprintf(inv.Stderr, "%s %s: %v%s\n", e.program, e.name, err, mark(inv.identify(err.Error()), err.Error()))
+		fmt.Fprintf(inv.Stderr, "%s %s: %v%s\n", e.program, e.name, err, mark(inv.failureID(err.Error()), err.Error()))
 	default:
 		inv.Log.Error("command failed", logkey.Error, err, logkey.ExitCode, ExitCode(err))
 	}
