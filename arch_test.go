@@ -29,7 +29,7 @@ func layout() arch.Layout {
 				Name: "use cases",
 				Packages: []string{
 					"meshinit", "clientagent", "healthsync", "entrypoint", "controller", "admission",
-					"broker", "images", "doctor",
+					"broker", "images", "doctor", "traffic",
 				},
 				Among: arch.Never, Interface: 3,
 				Uses: []string{"adapters", "domain", "command line", "shared"},

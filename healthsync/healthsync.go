@@ -78,7 +78,9 @@ type Deps struct {
 	// DeregisterAtServers takes the workload of an agent that is gone out of the servers'
 	// catalog; one that is not there is no error. It is not called without consulHTTPAddr.
 	DeregisterAtServers func(ctx context.Context, token string, w workload.Workload) error
-	Log                 hclog.Logger
+	// WatchTraffic logs what fails in the traffic of the workload until ctx ends; nil to log nothing.
+	WatchTraffic func(ctx context.Context, w workload.Workload, log hclog.Logger)
+	Log          hclog.Logger
 }
 
 // Run synchronizes until ctx ends, then takes the task out of traffic and logs
@@ -101,6 +103,9 @@ func Run(ctx context.Context, o Options, d Deps) error {
 	if ctx.Err() == nil {
 		s.token.startRenewal(ctx, s.registerAgain(ctx))
 		s.vouched.Store(true)
+		if watch := s.deps.WatchTraffic; watch != nil {
+			go watch(ctx, s.task.workload, s.task.log)
+		}
 		s.evidence = newEvidence(s.options.Config, s.task.workload, s.task.first, s.deps.Accepts)
 		s.holdSession(ctx)
 		s.loop(ctx)

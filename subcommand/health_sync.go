@@ -8,19 +8,23 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/healthsync"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/registrar"
+	"github.com/meshtask/consul-ecs/traffic"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -66,6 +70,11 @@ given the new one; the old one is logged out 15 s later. That needs write access
 bootstrapDir. consul-dataplane cannot change its token: there, a warning is logged, and
 health-sync logs in for itself, as it does if there is no file. With CONSUL_HTTP_TOKEN
 without an agent, here and in mesh-init, nothing logs in or out.
+
+Every 5 s it reads counters of the task's Envoy at its admin address, and logs what fails in
+the traffic, once when it begins, every ten minutes while it lasts and once when it has ended:
+callers that intentions deny, upstreams without a healthy instance, connections, TLS handshakes
+and requests that fail, an application that does not listen.
 
 The exit code is 0 when every check was left critical, also when a logout
 failed; 1 for wrong usage or configuration; 3 when mesh-init failed,
@@ -159,8 +168,29 @@ func (f *healthSyncFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			}
 			return registrar.DeregisterAtServers(ctx, servers, w, token)
 		},
-		Log: inv.Log,
+		WatchTraffic: watchTraffic(cfg),
+		Log:          inv.Log,
 	})
+}
+
+// watchTraffic returns what logs the faults that the task's Envoy counts.
+func watchTraffic(cfg *config.Config) func(context.Context, workload.Workload, hclog.Logger) {
+	return func(ctx context.Context, w workload.Workload, log hclog.Logger) {
+		o := traffic.Options{Service: w.Name}
+		if !w.IsGateway() {
+			host := cmp.Or(w.Proxy.LocalServiceAddress, "127.0.0.1")
+			o.Application = net.JoinHostPort(host, strconv.Itoa(w.Port))
+		}
+		for _, u := range w.Proxy.Upstreams {
+			o.Upstreams = append(o.Upstreams, u.DestinationName)
+		}
+		admin := bootstrap.DefaultAdminBind
+		// Without the file, such as without the volume of consul-dataplane, there is the default.
+		if p, err := envoy.ReadBootstrap(filepath.Join(cfg.BootstrapDir, workload.FileBootstrap)); err == nil {
+			admin = p.Admin
+		}
+		traffic.Watch(ctx, o, traffic.Deps{Ask: envoy.Asker(admin), Log: log})
+	}
 }
 
 // renewalLimit bounds the retries of one renewal; health-sync begins another.

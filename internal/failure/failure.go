@@ -34,8 +34,8 @@ type Failure struct {
 
 // All returns the failures, in the order in which Of looks for their signs: special ones first.
 func All() []Failure {
-	return slices.Concat(taskFailures(), volumeFailures(), startFailures(), awsFailures(), loginFailures(),
-		methodFailures(), tokenFailures(), tlsFailures(), serverFailures(), runningFailures(),
+	return slices.Concat(trafficFailures(), taskFailures(), volumeFailures(), startFailures(), awsFailures(),
+		loginFailures(), methodFailures(), tokenFailures(), tlsFailures(), serverFailures(), runningFailures(),
 		proxyFailures())
 }
 

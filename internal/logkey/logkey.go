@@ -14,6 +14,7 @@ const (
 	Checks         = "checks"
 	ClusterARN     = "cluster_arn"
 	Container      = "container"
+	Count          = "count"
 	Delay          = "delay"
 	Deleted        = "deleted"
 	Dropped        = "dropped"
@@ -28,6 +29,7 @@ const (
 	GenerationName = "generation"
 	GIDs           = "gids"
 	ID             = "id" // of a failure, see internal/failure
+	Instances      = "instances"
 	Leader         = "leader"
 	Missing        = "missing"
 	Namespace      = "namespace"
@@ -49,6 +51,7 @@ const (
 	ServiceName    = "service_name"
 	Services       = "services"
 	Signal         = "signal"
+	Since          = "since"
 	Status         = "status"
 	Step           = "step"
 	StopTimeout    = "stop_timeout"
@@ -57,4 +60,5 @@ const (
 	Tasks          = "tasks"
 	Tokens         = "tokens"
 	UIDs           = "uids"
+	Upstream       = "upstream"
 )
