@@ -187,6 +187,13 @@ func TestAnswersBeforeTheACLBootstrap(t *testing.T) {
 	}
 }
 
+// awsAnswer returns what Consul says about a refusal of AWS.
+func awsAnswer(code, message string) string {
+	return "received error code 403: <ErrorResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\n  <Error>\n" +
+		"    <Type>Sender</Type>\n    <Code>" + code + "</Code>\n    <Message>" + message + "</Message>\n  </Error>\n" +
+		"  <RequestId>1</RequestId>\n</ErrorResponse>\n"
+}
+
 // What the user can do stands in the error, for each answer that is known.
 func TestLoginClassifiesAndExplainsRefusals(t *testing.T) {
 	t.Parallel()
@@ -204,6 +211,20 @@ func TestLoginClassifiesAndExplainsRefusals(t *testing.T) {
 		{500, "invalid token: unexpected end of JSON input", "login's format", retry.Permanent},
 		{500, `invalid bind name: ""`, serviceTag, retry.Permanent},
 		{500, "response body is invalid", "iam:GetRole", retry.NotYet}, // IAM may not be consistent yet
+		{500, awsAnswer("AccessDenied", "User: x is not authorized to perform: iam:GetRole on resource: role y"),
+			"on resource: role y): allow iam:GetRole on the task role itself", retry.NotYet},
+		{500, awsAnswer("SignatureDoesNotMatch", "Signature expired: 1 is now earlier than 2"),
+			"(received error code 403: SignatureDoesNotMatch: Signature expired: 1 is now earlier than 2): the clocks",
+			retry.NotYet},
+		{500, awsAnswer("SignatureDoesNotMatch", "Signature not yet current: 2 is still later than 1"), "the clocks",
+			retry.NotYet},
+		{500, awsAnswer("Throttling", "Rate exceeded"), "AWS throttles", retry.NotYet},
+		{500, awsAnswer("ExpiredToken", "The security token included in the request is expired"), "have expired",
+			retry.NotYet},
+		{500, awsAnswer("InvalidClientTokenId", "The security token included in the request is invalid."),
+			"consulLogin.region", retry.NotYet},
+		{500, awsAnswer("Other", "something"), "Other: something): AWS refused", retry.NotYet},
+		{500, "received error code 503: <html>", "AWS fails at the moment", retry.NotYet},
 		{500, "error making request: POST https://sts.eu-west-1.amazonaws.com/ giving up", "", retry.NotYet},
 		{500, "No path to datacenter", "consulLogin.datacenter", retry.NotYet},
 		{500, "No cluster leader", "", retry.NotYet},
@@ -217,6 +238,7 @@ func TestLoginClassifiesAndExplainsRefusals(t *testing.T) {
 				t.Errorf("%s: got %v, want %q in it", tt.answer, err, want)
 			}
 		}
+		testkit.Equal(t, "lines of "+tt.answer, strings.Count(err.Error(), "\n"), 0)
 		testkit.Equal(t, "class of "+tt.answer, Classify(err), tt.class)
 	}
 }

@@ -62,10 +62,14 @@ func ACLsDisabled(err error) bool {
 	return answered(err, http.StatusUnauthorized, "ACL support disabled")
 }
 
-// withoutServers reports whether the answer is that of a client agent that has
+// NotJoined is the remedy of an agent without servers.
+const NotJoined = "the agent of this task has not joined the Consul servers: see the log of consul-client, and check " +
+	"-retry-join and ports 8300 and 8301 between the task and the servers"
+
+// WithoutServers reports whether the answer is that of a client agent that has
 // not joined yet. One that cannot ask a server about a token resolves it to the
 // accessor primary-dc-down, which has no permission.
-func withoutServers(err error) bool {
+func WithoutServers(err error) bool {
 	return answered(err, http.StatusForbidden, "'primary-dc-down'") ||
 		answered(err, http.StatusInternalServerError, "No known Consul servers")
 }
@@ -110,7 +114,7 @@ func Classify(err error) retry.Class {
 		return classifyTransport(err)
 	case code == http.StatusNotFound, unknownService(err):
 		return retry.Gone
-	case code == http.StatusTooManyRequests, withoutServers(err), notBootstrapped(err):
+	case code == http.StatusTooManyRequests, WithoutServers(err), notBootstrapped(err):
 		return retry.NotYet
 	case refusedWith500(err):
 		return retry.Permanent

@@ -222,11 +222,11 @@ func peek(resp *http.Response) string {
 // connectionRemedy returns what to correct when a connection to a server cannot work, however
 // often it is tried; empty for any other error.
 func connectionRemedy(err error) string {
-	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
+	certificate := certificateRemedy(err, "consulServers.http.caCertFile (or CONSUL_HTTPS_CACERT_PEM)",
+		"consulServers.http.tlsServerName")
 	switch {
-	case cert:
-		return ": correct consulServers.http.caCertFile (or CONSUL_HTTPS_CACERT_PEM), or set " +
-			"consulServers.http.tlsServerName to a name in the servers' certificates"
+	case certificate != "":
+		return ": " + certificate
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return ": set consulServers.http.https to false, or http.port to the servers' HTTPS port"
 	case errors.Is(err, errNeedsHTTPS):

@@ -1,10 +1,10 @@
 package consulutil
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
@@ -17,6 +17,8 @@ type refusal struct {
 	class  retry.Class
 	remedy string
 }
+
+const differentClocks = "the clocks of this host and AWS differ by more than five minutes: synchronize this host's"
 
 // refusals returns the refusals in the order in which they are looked for. Consul answers most of
 // them with status 500, which otherwise is worth another attempt. NotYet are those
@@ -40,6 +42,19 @@ func refusals() []refusal {
 		{"invalid bind name: ", retry.Permanent,
 			"the binding rule yields no valid name for this principal: tag the task role with " +
 				config.TagServiceName},
+		{"not authorized to perform: iam:Get", retry.NotYet,
+			"allow iam:GetRole on the task role itself in one of its policies"},
+		{"Signature expired", retry.NotYet, differentClocks},
+		{"Signature not yet current", retry.NotYet, differentClocks},
+		{"security token included in the request is expired", retry.NotYet,
+			"the task's credentials have expired: ECS renews them, and the clock of this host must be right"},
+		{"security token included in the request is invalid", retry.NotYet,
+			"AWS does not know the task's credentials: consulLogin.region must be in the partition of the task role, " +
+				"which must not have been deleted"},
+		{"Rate exceeded", retry.NotYet, "AWS throttles the Consul servers' requests: start fewer tasks at a time"},
+		{"received error code 5", retry.NotYet, "AWS fails at the moment, there is nothing to correct"},
+		{"received error code ", retry.NotYet,
+			"AWS refused the request that this task has signed: check the task role and consulLogin.region"},
 		{"response body is invalid", retry.NotYet,
 			"AWS refused the signed request: let the task role call iam:GetRole on itself " +
 				"and check consulLogin.region"},
@@ -58,15 +73,15 @@ func refusals() []refusal {
 // explainLogin adds to the error of a login what the user can do about it, and
 // the class of a refusal.
 func explainLogin(method string, err error) error {
-	err = fmt.Errorf("log in with auth method %q: %w", method, err)
-	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
+	err = fmt.Errorf("log in with auth method %q: %w", method, &readable{err})
 	_, hasRemedy := errors.AsType[*serverError](err)
 	switch {
 	case hasRemedy:
 		return err
-	case cert:
-		return fmt.Errorf("%w: correct consulCACertFile (or CONSUL_CACERT, for client-entrypoint "+
-			"CONSUL_HTTPS_CACERT_PEM), or the host name in consulHTTPAddr", err)
+	case certificateRemedy(err, "", "") != "":
+		return fmt.Errorf("%w: %s", err, certificateRemedy(err,
+			"consulCACertFile (or CONSUL_CACERT, for client-entrypoint CONSUL_HTTPS_CACERT_PEM)",
+			"the host name in consulHTTPAddr"))
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("%w: use a consulHTTPAddr that starts with http://", err)
 	}
@@ -78,6 +93,15 @@ func explainLogin(method string, err error) error {
 	}
 	return err
 }
+
+// readable is an error whose text has the code and the message of AWS's error documents in place of their XML.
+type readable struct{ err error }
+
+var awsDocument = regexp.MustCompile(`(?s)(?:<\?xml[^>]*>\s*)?<ErrorResponse.*?<Code>([^<]*)</Code>.*?` +
+	`<Message>([^<]*)</Message>.*?</ErrorResponse>\s*`)
+
+func (r *readable) Error() string { return awsDocument.ReplaceAllString(r.err.Error(), "$1: $2") }
+func (r *readable) Unwrap() error { return r.err }
 
 // shortSession is in the refusal of a session that is shorter than the servers allow.
 const shortSession = "Invalid Session TTL"

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -58,6 +60,26 @@ func (t ServerTLS) Config() (*tls.Config, error) {
 		return nil, nil
 	}
 	return t.over(api.TLSConfig{})
+}
+
+// certificateRemedy returns what to do about a certificate that was not accepted; empty for another error. authorities
+// and name are the settings of the trusted CAs and of the expected name.
+func certificateRemedy(err error, authorities, name string) string {
+	if _, cert := errors.AsType[*tls.CertificateVerificationError](err); !cert {
+		return ""
+	}
+	invalid, _ := errors.AsType[x509.CertificateInvalidError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, other := errors.AsType[x509.HostnameError](err)
+	switch {
+	case invalid.Cert != nil && invalid.Reason == x509.Expired:
+		return "renew the certificate of the Consul servers, unless the clock of this host is wrong"
+	case unknown:
+		return "correct " + authorities + ": it lacks the CA of the servers' certificates"
+	case other:
+		return "correct " + name + ": it has to be a name in the servers' certificates"
+	}
+	return "correct " + authorities + ", or " + name
 }
 
 // reading returns a function that reads the configuration each time, since certificates are

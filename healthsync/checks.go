@@ -30,6 +30,8 @@ type checkWriter struct {
 	causes    retry.Causes
 	readBacks readBacks
 	pacer     pacer
+	// told is what the log has last, by check ID.
+	told map[string]written
 	// unbound is why the checks would outlive this process, if they would.
 	unbound string
 }
@@ -166,20 +168,35 @@ func (w *checkWriter) record(ctx context.Context, now time.Time, c change, resul
 		w.task.log.Info("check write works again", logkey.CheckID, id)
 		delete(w.failing, id)
 	}
-	before := w.last[id]
 	w.last[id] = written{container: c.container, observed: c.observed, at: now}
-	text := "check status changed"
 	if c.refresh {
-		if before.container == c.container && before.observed == c.observed {
-			return
-		}
-		text = "check output changed"
+		return // logReasons tells of another reason
 	}
+	w.told[id] = w.last[id]
 	log := w.task.log.With(logkey.CheckID, id, logkey.Container, c.container)
 	if !c.first { // otherwise only Consul knows
 		log = log.With(logkey.Previous, c.previous.status())
 	}
-	log.Info(text, logkey.Status, c.observed.status(), logkey.Reason, c.observed.output(c.container))
+	log.Info("check status changed", logkey.Status, c.observed.status(), logkey.Reason, c.observed.output(c.container))
+}
+
+// reasonPause is the time between two logs of a reason that changes without its status.
+const reasonPause = 10 * time.Second
+
+// logReasons logs why checks have their status when that has changed alone: its write waits for a refresh.
+func (w *checkWriter) logReasons(now time.Time, containers []workload.Container, serving map[string]bool) {
+	checks := w.task.workload.SyncChecks
+	for _, check := range checks {
+		container, observed := decisive(check, checks, containers, serving)
+		told, known := w.told[check.ID]
+		same := told.observed.status() == observed.status() && !told.same(container, observed)
+		if !known || !same || now.Sub(told.at) < reasonPause {
+			continue
+		}
+		w.told[check.ID] = written{container: container, observed: observed, at: now}
+		w.task.log.Info("check reason changed", logkey.CheckID, check.ID, logkey.Container, container,
+			logkey.Status, observed.status(), logkey.Reason, observed.output(container))
+	}
 }
 
 func (w *checkWriter) recordFailure(ctx context.Context, c change, err error) {

@@ -143,6 +143,11 @@ type written struct {
 	at        time.Time
 }
 
+// same reports whether it is that observation of the container.
+func (w written) same(container string, observed observation) bool {
+	return w.container == container && w.observed == observed
+}
+
 // change is one write to make.
 type change struct {
 	check workload.SyncCheck

@@ -144,7 +144,8 @@ func newSyncer(o Options, d Deps) *syncer {
 	token := &serviceToken{options: o, deps: d, task: task, login: o.Config.ConsulLogin.Enabled}
 	checks := &checkWriter{
 		options: o, deps: d, task: task, token: token,
-		last: map[string]written{}, failing: map[string]failure{}, pacer: newPacer(o.Config.Agentless()),
+		last: map[string]written{}, failing: map[string]failure{}, told: map[string]written{},
+		pacer: newPacer(o.Config.Agentless()),
 	}
 	return &syncer{
 		options: o, deps: d, task: task, token: token, checks: checks,

@@ -113,6 +113,7 @@ func (s *syncer) synchronize(ctx context.Context, containers []workload.Containe
 	serving := s.startup.serving(ctx, containers)
 	s.logUnchecked(containers, serving)
 	now := time.Now()
+	s.checks.logReasons(now, containers, serving)
 	refresh, readBack := s.checks.refresh(now)
 	changes := diff(now, refresh, s.task.workload.SyncChecks, containers, serving, s.checks.last)
 	s.checks.dropReverted(now, changes)

@@ -397,8 +397,8 @@ func TestLogFollowsTheReason(t *testing.T) {
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
 		r.advance(time.Minute)
 		if n := r.logged(
-			`check output changed: check_id=web-0f9de17a-app-consul-ecs container=app previous_status=critical ` +
-				`task_id=0f9de17a status=critical reason="container \"app\" is UNHEALTHY in ECS"`); n != 1 {
+			`check reason changed: task_id=0f9de17a check_id=web-0f9de17a-app-consul-ecs container=app ` +
+				`status=critical reason="container \"app\" is UNHEALTHY in ECS"`); n != 1 {
 			t.Errorf("%d lines about the new reason:\n%s", n, r.log)
 		}
 	})

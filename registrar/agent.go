@@ -379,6 +379,8 @@ func writeOptions(ctx context.Context, token string, w workload.Workload) *api.W
 // refusal wraps a failed request and, when Consul refused it, adds the remedy.
 func refusal(what, service string, err error) error {
 	switch {
+	case consulutil.WithoutServers(err):
+		return fmt.Errorf("%s: %w: %s", what, err, consulutil.NotJoined)
 	case consulutil.Status(err) != http.StatusForbidden, consulutil.UnknownToken(err):
 		return fmt.Errorf("%s: %w", what, err)
 	case consulutil.Anonymous(err):

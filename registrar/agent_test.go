@@ -11,8 +11,11 @@ import (
 	"testing"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -173,6 +176,24 @@ func fakeAgent(t *testing.T, answer http.HandlerFunc) *api.Client {
 		t.Fatal(err)
 	}
 	return client
+}
+
+// TestAnAgentThatHasNotJoinedIsNoMatterOfTags: its answers about a token say nothing about the token.
+func TestAnAgentThatHasNotJoinedIsNoMatterOfTags(t *testing.T) {
+	t.Parallel()
+	for answer, status := range map[string]int{
+		`Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`: 403,
+		"No known Consul servers": 500,
+	} {
+		client := fakeAgent(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, answer, status) })
+		w := workload.Workload{Name: "web", ID: "web-1", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
+		err := New(&config.Config{}, client).Register(context.Background(), "tok", w)
+		testkit.ErrorContains(t, err, consulutil.NotJoined)
+		if strings.Contains(err.Error(), config.TagServiceName) {
+			t.Errorf("error %v, want no tag in it", err)
+		}
+		testkit.Equal(t, "class", consulutil.Classify(err), retry.NotYet)
+	}
 }
 
 // TestRefusedDeregistrationNamesItsRemedy: of each service.
