@@ -54,7 +54,7 @@ func TestClientsSeeADeploymentFail(t *testing.T) {
 				"--network-configuration", subnets, "--deployment-configuration",
 				"deploymentCircuitBreaker={"+c.breaker+"}")
 			s.aws(t, "wait", "services-stable", "--services", service)
-			out, err := s.client(t, "ecs-deploy", "deploy", "default", service, "--no-deregister", "--timeout", "30",
+			out, err := s.client(t, "ecs-deploy", "deploy", "default", service, "--no-deregister", "--timeout", "120",
 				c.flag, "-e", "app", "LOCALECS_SIMULATE", c.behaviour)
 			testkit.Equal(t, "ecs-deploy fails", err != nil, c.want != "")
 			if !strings.Contains(out, c.want) {
