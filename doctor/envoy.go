@@ -29,7 +29,7 @@ func Envoy(ask admin) []Check {
 func read(ctx context.Context, ask admin, path string, into any) error {
 	text, err := ask(ctx, path)
 	if err != nil {
-		return Skipf("Envoy's admin interface does not answer")
+		return Skipf("envoy's admin interface does not answer")
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("read %s of Envoy: %w", path, err)
@@ -40,14 +40,14 @@ func read(ctx context.Context, ask admin, path string, into any) error {
 func envoyState(ctx context.Context, ask admin) (string, error) {
 	text, err := ask(ctx, "/server_info")
 	if err != nil {
-		return "", fmt.Errorf("Envoy's admin interface does not answer: %w", err)
+		return "", fmt.Errorf("envoy's admin interface does not answer: %w", err)
 	}
 	var info struct{ State, Version string }
 	if err := json.Unmarshal(text, &info); err != nil {
 		return "", fmt.Errorf("read /server_info of Envoy: %w", err)
 	}
 	if info.State != "LIVE" {
-		return "", fmt.Errorf("Envoy is not live: its state is %s", info.State)
+		return "", fmt.Errorf("envoy is not live: its state is %s", info.State)
 	}
 	version := info.Version
 	if parts := strings.Split(version, "/"); len(parts) > 1 {
@@ -60,11 +60,11 @@ func envoyState(ctx context.Context, ask admin) (string, error) {
 func envoyUpdates(ctx context.Context, ask admin) (string, error) {
 	text, err := ask(ctx, "/stats?filter=control_plane.connected_state|update_rejected")
 	if err != nil {
-		return "", Skipf("Envoy's admin interface does not answer")
+		return "", Skipf("envoy's admin interface does not answer")
 	}
 	stats := counters(string(text))
 	if connected, known := stats["control_plane.connected_state"]; known && connected == 0 {
-		return "", errors.New("Envoy has no stream to its control plane")
+		return "", errors.New("envoy has no stream to its control plane")
 	}
 	var rejected []string
 	for _, name := range slices.Sorted(maps.Keys(stats)) {
@@ -84,19 +84,19 @@ func envoyUpdates(ctx context.Context, ask admin) (string, error) {
 	if err := read(ctx, ask, "/config_dump?resource=dynamic_listeners", &dump); err == nil {
 		for _, c := range dump.Configs {
 			if c.ErrorState.Details != "" {
-				return "", fmt.Errorf("Envoy rejected resources: listener %s: %s", c.Name,
+				return "", fmt.Errorf("envoy rejected resources: listener %s: %s", c.Name,
 					oneLine(c.ErrorState.Details))
 			}
 		}
 	}
 	if len(rejected) > 0 {
-		return "", fmt.Errorf("Envoy rejected resources: %s", strings.Join(rejected, ", "))
+		return "", fmt.Errorf("envoy rejected resources: %s", strings.Join(rejected, ", "))
 	}
 	if err := read(ctx, ask, "/listeners?format=json", &listeners); err != nil {
 		return "", err
 	}
 	if len(listeners.Statuses) == 0 {
-		return "", errors.New("Envoy has no listener: it got no configuration")
+		return "", errors.New("envoy has no listener: it got no configuration")
 	}
 	return fmt.Sprintf("%d listeners, no update rejected", len(listeners.Statuses)), nil
 }
@@ -134,7 +134,7 @@ func envoyCertificates(ctx context.Context, ask admin) (string, error) {
 	}
 	switch {
 	case len(answer.Certificates) == 0:
-		return "", errors.New("Envoy has no certificate: it got no configuration")
+		return "", errors.New("envoy has no certificate: it got no configuration")
 	case least <= 0:
 		return "", errors.New("a certificate of Envoy has expired")
 	}

@@ -70,13 +70,13 @@ func proxyFailures() []Failure {
 				"Envoy keeps what it had.",
 			Fix:   "Compare the versions with docs/COMPATIBILITY.md, and correct the override.",
 			Show:  "consul-ecs doctor",
-			signs: []string{"Envoy rejected resources"},
+			signs: []string{"nvoy rejected resources"},
 		},
 		{
 			ID: "CE-ENVOY-AWAY", Title: "Envoy does not run, or is not ready.",
 			Why:   "It waits for mesh-init, has ended, or was killed for its memory (exit code 137).",
 			Fix:   "Read the log of the proxy's container. For exit code 137, give it more memory.",
-			signs: []string{"Envoy's admin interface does not answer", "Envoy is not live"},
+			signs: []string{"nvoy's admin interface does not answer", "nvoy is not live"},
 		},
 		{
 			ID: "CE-ENVOY-XDS", Title: "Envoy gets no configuration.",
@@ -85,7 +85,7 @@ func proxyFailures() []Failure {
 			Fix: "Check consulServers.grpc and the security groups for 8502 or 8503. With agents, look at " +
 				"CONSUL_GRPC_ADDR.",
 			Show:  "consul-ecs doctor",
-			signs: []string{"Envoy has no stream to its control plane", "it got no configuration"},
+			signs: []string{"nvoy has no stream to its control plane", "it got no configuration"},
 		},
 		{
 			ID: "CE-ENVOY-CERTIFICATE", Title: "A certificate of Envoy has expired.",
