@@ -155,7 +155,7 @@ func TestEnvoy(t *testing.T) {
 		"expired": {map[string]string{"/certs": `{"certificates": [{"cert_chain": [{"days_until_expiration": "0"}]}]}`},
 			"Envoy certificates", "a certificate of Envoy has expired", "CE-ENVOY-CERTIFICATE"},
 		"no healthy instance": {map[string]string{"/clusters?format=json": clusters}, "Envoy upstreams",
-			"upstreams without a healthy instance: api (2 instances)", "CE-UPSTREAM-UNHEALTHY"},
+			"upstreams without a healthy instance: api (2 instances)", "CE-TRAFFIC-NO-INSTANCE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

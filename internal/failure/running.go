@@ -39,13 +39,6 @@ func runningFailures() []Failure {
 			signs: []string{"leadership lost"},
 		},
 		{
-			ID: "CE-APP-PORT", Title: "The application does not listen at the port of the service.",
-			Why: "service.port differs from the application's port, it binds another address than 127.0.0.1, or it " +
-				"has ended.",
-			Fix:   "Make service.port and the application's port equal, and let it bind 127.0.0.1 or all addresses.",
-			signs: []string{"the application does not accept connections at "},
-		},
-		{
 			ID: "CE-REGISTRATION-GONE", Title: "The task is not registered in Consul.",
 			Why: "Somebody or another controller has deregistered it. health-sync registers it again within its " +
 				"interval.",
@@ -93,14 +86,6 @@ func proxyFailures() []Failure {
 			Fix:   "Look at the stream to the servers and at Consul's CA. A new task gets a new certificate.",
 			Show:  "consul connect ca get-config",
 			signs: []string{"a certificate of Envoy has expired"},
-		},
-		{
-			ID: "CE-UPSTREAM-UNHEALTHY", Title: "An upstream has no healthy instance.",
-			Why: "No task of the upstream's service runs, or the checks of all of them are critical. Callers get " +
-				"503.",
-			Fix:   "Look at the tasks of the upstream's service, then at their checks.",
-			Show:  "consul-ecs why A B",
-			signs: []string{"upstreams without a healthy instance"},
 		},
 	}
 }

@@ -28,7 +28,7 @@ func trafficFailures() []Failure {
 			Fix: "Look at the checks of the service in Consul. If it is not there, start it or correct " +
 				"destinationName.",
 			Show:  "consul-ecs why CALLER SERVICE",
-			signs: []string{"an upstream has no healthy instance"},
+			signs: []string{"an upstream has no healthy instance", "upstreams without a healthy instance"},
 		},
 		{
 			ID: "CE-TRAFFIC-NO-ROUTE", Title: "Requests to an upstream have no route.",
@@ -75,7 +75,8 @@ func taskTrafficFailures() []Failure {
 			Why: "It listens on another port or address than the line names, or does not run. Callers see 503 " +
 				"\"upstream connect error\", \"empty reply\" or \"connection reset\".",
 			Fix:   "Correct service.port or proxy.localServiceAddress, or let the application listen there.",
-			signs: []string{"the application does not accept the connections of its proxy"},
+			signs: []string{"the application does not accept the connections of its proxy",
+				"the application does not accept connections at "},
 		},
 		{
 			ID: "CE-TRAFFIC-TIMEOUT", Title: "Requests time out.",

@@ -36,7 +36,7 @@ func TestEndToEndDoctor(t *testing.T) {
 	}{
 		"application on another port": {false, "agentless-mesh", staying,
 			[]string{`\"name\":\"api\",\"port\":9090`, `\"name\":\"api\",\"port\":9999`},
-			map[string]string{"application port": "failed CE-APP-PORT"}, []string{"Consul gRPC"}},
+			map[string]string{"application port": "failed CE-TRAFFIC-APP-REFUSED"}, []string{"Consul gRPC"}},
 		"healthy with an agent": {true, "hello-mesh",
 			strings.Replace(staying, "[iam-ecs-service", "[iam-ecs-client-token, iam-ecs-service", 1),
 			nil, map[string]string{}, nil},
