@@ -153,6 +153,10 @@ type ECSTask struct {
 	// StoppedAt is zero until the task has stopped; StopCode is the reason.
 	StoppedAt time.Time
 	StopCode  string
+	// Group is service:<name> or family:<name>, unless RunTask was given another one.
+	Group string
+	// Images are those of the task's containers, by name.
+	Images map[string]string
 	// Tags are the task's; ECS takes them away when it is stopped.
 	Tags map[string]string
 }
@@ -235,6 +239,10 @@ func (a *DescribedTasks) add(out *ecs.DescribeTasksOutput) {
 			ID: lastPart(aws.ToString(t.TaskArn)), ClusterARN: aws.ToString(t.ClusterArn),
 			LastStatus: aws.ToString(t.LastStatus), DesiredStatus: aws.ToString(t.DesiredStatus),
 			StoppedAt: aws.ToTime(t.StoppedAt), StopCode: string(t.StopCode), Tags: map[string]string{},
+			Group: aws.ToString(t.Group), Images: map[string]string{},
+		}
+		for _, c := range t.Containers {
+			task.Images[aws.ToString(c.Name)] = aws.ToString(c.Image)
 		}
 		for _, tag := range t.Tags {
 			task.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)

@@ -297,6 +297,7 @@ func TestDescribe(t *testing.T) {
 				"taskArn": "arn:aws:ecs:us-east-1:123456789012:task/shop/" + taskID(1), "clusterArn": cluster,
 				"lastStatus": "STOPPED", "desiredStatus": "STOPPED",
 				"stoppedAt": stopped.Unix(), "stopCode": "UserInitiated",
+				"group": "service:web", "containers": []any{map[string]any{"name": "app", "image": "web:7"}},
 				"tags": []any{map[string]any{"key": "team", "value": "blue"}},
 			}},
 			"failures": []any{
@@ -308,6 +309,7 @@ func TestDescribe(t *testing.T) {
 	want := DescribedTasks{
 		Tasks: []ECSTask{{ID: taskID(1), ClusterARN: cluster, LastStatus: "STOPPED", DesiredStatus: "STOPPED",
 			StoppedAt: stopped, StopCode: "UserInitiated",
+			Group: "service:web", Images: map[string]string{"app": "web:7"},
 			Tags: map[string]string{"team": "blue"}}},
 		Failures: []TaskFailure{{ID: taskID(2), Reason: "MISSING"}},
 	}

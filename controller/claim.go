@@ -98,8 +98,8 @@ func (l Leftovers) method(name string) string {
 
 // serviceEntry is the part of a service instance that clean-up reads.
 type serviceEntry struct {
-	Node, ServiceID string
-	ServiceMeta     map[string]string
+	Node, ServiceID, ServiceKind string
+	ServiceMeta                  map[string]string
 }
 
 // nodeService is the part of a service in a node's list that clean-up reads.

@@ -58,7 +58,7 @@ func (f *fakeConsul) login(method, description string) string {
 // register makes a service on a node.
 func (f *fakeConsul) register(node, name, id string, meta map[string]string) {
 	f.index++
-	f.services[node+" "+id] = fakeService{serviceEntry{node, id, meta}, name}
+	f.services[node+" "+id] = fakeService{serviceEntry{Node: node, ServiceID: id, ServiceMeta: meta}, name}
 	if f.nodes[node] == "" {
 		f.nodes[node] = "passing"
 	}

@@ -28,15 +28,19 @@ type sharedFlags struct {
 }
 
 func (f *sharedFlags) declare(fs *flag.FlagSet) {
+	f.declarePartition(fs)
+	f.declareRate(fs, awsutil.DefaultECSRate)
+}
+
+func (f *sharedFlags) declarePartition(fs *flag.FlagSet) {
 	fs.BoolVar(&f.partitions, "partitions-enabled", false,
 		"the cluster has an admin partition and namespaces (Consul Enterprise)")
 	fs.StringVar(&f.partition, "partition", "",
 		"admin partition of the cluster (Consul Enterprise; default \"default\")")
-	f.declareRate(fs)
 }
 
-func (f *sharedFlags) declareRate(fs *flag.FlagSet) {
-	fs.Float64Var(&f.rate, "aws-rate", awsutil.DefaultECSRate, "calls of the ECS API a second, at most")
+func (f *sharedFlags) declareRate(fs *flag.FlagSet, rate float64) {
+	fs.Float64Var(&f.rate, "aws-rate", rate, "calls of the ECS API a second, at most")
 }
 
 // check makes partition the admin partition, which is empty without partitions.
@@ -82,6 +86,28 @@ func locate(ctx context.Context, inv *cli.Invocation, flag string) (controllerId
 	}
 	address, _ := task.NodeIP() // the cluster's node can do without
 	return controllerIdentity{cluster, task.TaskARN, address}, nil
+}
+
+// checkClusters finds mistakes in the ARNs of -cluster, and in the environment of Consul.
+func checkClusters(inv *cli.Invocation, arns []string) error {
+	var errs []error
+	for _, arn := range arns {
+		_, err := awsutil.ParseCluster(arn)
+		errs = append(errs, usageErrorIf(err != nil, "-cluster: %w", err))
+	}
+	_, err := consulutil.NewClient(consulOptions(inv))
+	return errors.Join(append(errs,
+		usageErrorIf(len(arns) == 0 && inv.Getenv(awsutil.MetadataEnvVar) == "",
+			"no cluster: give -cluster ARN, or run this in a task of it"),
+		usageErrorIf(err != nil, "%w", err))...)
+}
+
+// orTasks returns the ARNs of clusters, or an empty one for that of the task.
+func orTasks(arns []string) []string {
+	if len(arns) == 0 {
+		return []string{""}
+	}
+	return arns
 }
 
 // ecsReader reads ECS in the cluster's region, which wins over the environment's.

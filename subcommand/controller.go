@@ -6,6 +6,7 @@ import (
 	"flag"
 	"sync"
 
+	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
@@ -48,7 +49,7 @@ Example:
       consul-ecs controller -metrics-addr :9102`,
 		Flags: func(fs *flag.FlagSet) {
 			f.declareOperation(fs)
-			f.shared.declareRate(fs)
+			f.shared.declareRate(fs, awsutil.DefaultECSRate)
 		},
 		Run: service(f.runAgentless),
 	}

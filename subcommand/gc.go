@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/setup"
@@ -102,31 +101,19 @@ func (f *gcFlags) declare(fs *flag.FlagSet) {
 
 // check finds every mistake that can be found without a request.
 func (f *gcFlags) check(inv *cli.Invocation) error {
-	errs := []error{
+	return errors.Join(
 		cli.NoArgs(inv), inv.UseLogger(cmp.Or(f.level, "WARN"), f.json),
 		usageErrorIf(f.plan == f.apply, "exactly one of -plan, -apply is required"),
-	}
-	for _, arn := range f.clusters {
-		_, err := awsutil.ParseCluster(arn)
-		errs = append(errs, usageErrorIf(err != nil, "-cluster: %w", err))
-	}
-	_, err := consulutil.NewClient(consulOptions(inv))
-	return errors.Join(append(errs,
-		usageErrorIf(len(f.clusters) == 0 && inv.Getenv(awsutil.MetadataEnvVar) == "",
-			"no cluster: give -cluster ARN, or run this in a task of it"),
+		checkClusters(inv, f.clusters),
 		usageErrorIf(f.wait < 0, "-wait %s: want 0s or more", f.wait),
-		f.shared.check(),
-		usageErrorIf(err != nil, "%w", err))...)
+		f.shared.check())
 }
 
 func (f *gcFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := f.check(inv); err != nil {
 		return err
 	}
-	clusters := f.clusters
-	if len(clusters) == 0 {
-		clusters = []string{""} // the task's
-	}
+	clusters := orTasks(f.clusters)
 	var errs []error
 	for _, arn := range clusters {
 		at, err := locate(ctx, inv, arn)

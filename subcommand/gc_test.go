@@ -24,9 +24,15 @@ import (
 // gc runs the command to its end.
 func (w *clusterWorld) gc(env []string, args ...string) (code int, stdout, stderr string) {
 	w.t.Helper()
+	return w.desk(env, append([]string{"gc"}, args...)...)
+}
+
+// desk runs a command to its end.
+func (w *clusterWorld) desk(env []string, args ...string) (code int, stdout, stderr string) {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), testkit.Patience)
 	defer cancel()
-	line := testkit.SelfArgs("consul-ecs", append([]string{"gc"}, args...)...)
+	line := testkit.SelfArgs("consul-ecs", args...)
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Env = append(append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), w.env()...), env...)
 	var out, errs bytes.Buffer

@@ -35,6 +35,7 @@ func commands() map[string]cli.Command {
 		"install":           installCommand(),
 		"mesh-init":         meshInitCommand(),
 		"net-dial":          netDialCommand(),
+		"status":            statusCommand(),
 		"token-receive":     tokenReceiveCommand(),
 		"token-broker":      tokenBrokerCommand(),
 		"version":           versionCommand(),

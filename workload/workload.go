@@ -28,7 +28,7 @@ func New(cfg *config.Config, t Task, region string) (Workload, error) {
 	switch {
 	case err != nil:
 	case cfg.Gateway != nil:
-		err = w.setGateway(cfg.Gateway, t)
+		err = w.setGateway(cfg, t)
 	default:
 		err = w.setService(cfg, t)
 	}
@@ -63,7 +63,7 @@ func (w *Workload) setService(cfg *config.Config, t Task) error {
 		s = &config.Service{}
 	}
 	var err error
-	if w.Name, err = nameOf(s.Name, "service.name", t); err != nil {
+	if w.Name, err = NameOf(cfg, t); err != nil {
 		return err
 	}
 	w.ID = ServiceID(w.Name, w.TaskID)
@@ -90,9 +90,10 @@ func (w *Workload) setService(cfg *config.Config, t Task) error {
 	return nil
 }
 
-func (w *Workload) setGateway(g *config.Gateway, t Task) error {
+func (w *Workload) setGateway(cfg *config.Config, t Task) error {
+	g := cfg.Gateway
 	var err error
-	if w.Name, err = nameOf(g.Name, "gateway.name", t); err != nil {
+	if w.Name, err = NameOf(cfg, t); err != nil {
 		return err
 	}
 	w.Gateway = g.Kind
@@ -156,6 +157,17 @@ func (w *Workload) meta(user map[string]string, t Task) map[string]string {
 		config.MetaSource:  config.SourceValue,
 	})
 	return meta
+}
+
+// NameOf returns the name in Consul of the task's service or gateway.
+func NameOf(cfg *config.Config, t Task) (string, error) {
+	switch {
+	case cfg.Gateway != nil:
+		return nameOf(cfg.Gateway.Name, "gateway.name", t)
+	case cfg.Service != nil:
+		return nameOf(cfg.Service.Name, "service.name", t)
+	}
+	return nameOf("", "service.name", t)
 }
 
 // nameOf returns the configured name, or the task's family in lower case. An upper-case name could never
