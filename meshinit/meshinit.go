@@ -14,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -76,6 +77,8 @@ type Deps struct {
 	// SetDefaults merges what the configuration has of the service's defaults into
 	// Consul's; nil when it has none.
 	SetDefaults func(ctx context.Context, token string, w workload.Workload) error
+	// UnknownUpstreams returns the upstreams that no service has the name of; nil for a task without upstreams.
+	UnknownUpstreams func(ctx context.Context, token string, w workload.Workload) ([]registrar.UnknownUpstream, error)
 	// Redirect changes the task's network; nil when nothing is to be changed.
 	Redirect Redirection
 	// CopyProgram puts this program at the path for the other containers, or
@@ -189,6 +192,7 @@ func (r *run) steps() []step {
 		{"register", r.register, r.options.Endpoint.Remedy},
 		{"read proxy", r.readProxy, r.options.Endpoint.Remedy},
 		{"set service defaults", r.setDefaults, r.options.Endpoint.Remedy},
+		{"look for upstreams", r.findUpstreams, ""},
 		{"finish copying program", r.finishCopy, ""},
 		{"write proxy files", r.writeProxyFiles, ""},
 		{"write token", r.writeToken, ""},

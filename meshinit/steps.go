@@ -123,6 +123,30 @@ func (r *run) setDefaults(ctx context.Context) error {
 		})
 }
 
+// findTimeout bounds the look for upstreams, which must not delay a task.
+const findTimeout = time.Second
+
+// findUpstreams warns of upstreams whose services are not there. That is no failure: they may start later.
+func (r *run) findUpstreams(ctx context.Context) error {
+	if r.deps.UnknownUpstreams == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	unknown, err := r.deps.UnknownUpstreams(ctx, r.token.Secret, r.workload)
+	if err != nil {
+		r.deps.Log.Debug("cannot look for upstreams", logkey.Error, err)
+	}
+	for _, u := range unknown {
+		args := []any{logkey.Upstream, u.Name}
+		if u.Near != "" {
+			args = append(args, logkey.Reason, fmt.Sprintf("did you mean %q?", u.Near))
+		}
+		r.deps.Log.Warn("no service has the name of an upstream: correct it, unless the service starts later", args...)
+	}
+	return nil
+}
+
 func (r *run) redirect(context.Context) error {
 	if r.deps.Redirect == nil {
 		return nil

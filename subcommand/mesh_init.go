@@ -148,10 +148,11 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		Session: func(t workload.Task, log hclog.Logger) *consulutil.Session {
 			return loginSession(cfg, t, consul.loginClient, f.limit, log)
 		},
-		SetDefaults: consul.setDefaults(cfg, inv.Log),
-		Redirect:    consul.redirection(cfg, inv.Log),
-		CopyProgram: volume.CopySelf,
-		Log:         inv.Log,
+		SetDefaults:      consul.setDefaults(cfg, inv.Log),
+		UnknownUpstreams: consul.unknownUpstreams(cfg),
+		Redirect:         consul.redirection(cfg, inv.Log),
+		CopyProgram:      volume.CopySelf,
+		Log:              inv.Log,
 	})
 	_, usage := errors.AsType[*exit.UsageError](err)
 	if err != nil && !usage && ctx.Err() == nil {

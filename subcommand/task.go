@@ -203,6 +203,22 @@ func (a consulAccess) setDefaults(
 	}
 }
 
+// unknownUpstreams returns what looks for the services of the upstreams; nil when there are none.
+func (a consulAccess) unknownUpstreams(
+	cfg *config.Config,
+) func(context.Context, string, workload.Workload) ([]registrar.UnknownUpstream, error) {
+	if cfg.Gateway != nil || cfg.Proxy == nil || len(cfg.Proxy.Upstreams) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, token string, w workload.Workload) ([]registrar.UnknownUpstream, error) {
+		client, err := consulutil.NewClient(a.clients)
+		if err != nil {
+			return nil, err
+		}
+		return registrar.UnknownUpstreams(ctx, client, token, w)
+	}
+}
+
 // watchServers keeps the servers' addresses up to date until stop is called. That does
 // not depend on ctx, whose end begins the last requests of a task.
 func (a consulAccess) watchServers(ctx context.Context) (stop func()) {
