@@ -333,14 +333,12 @@ func (p *patient) askEnvoy(ctx context.Context, path string) ([]byte, error) {
 	return envoy.Ask(ctx, http.MethodGet, p.envoyAddress(), path)
 }
 
-// doctorAtStart bounds the examination by a mesh-init that has failed.
+// doctorAtStart bounds an examination by mesh-init.
 const doctorAtStart = 2 * time.Second
 
-// examineStart logs what else is wrong with a task whose mesh-init has failed.
-func examineStart(ctx context.Context, inv *cli.Invocation, cfg *config.Config, consul consulAccess) {
-	p := &patient{inv: inv, cfg: cfg, consul: consul, dir: cfg.BootstrapDir}
-	checks := append([]doctor.Check{doctor.Metadata(p.task)}, p.startChecks()...)
+// logFailed makes checks, also when ctx has ended, and logs those that fail.
+func (p *patient) logFailed(ctx context.Context, checks []doctor.Check) {
 	for _, f := range doctor.FailedOf(doctor.Examine(context.WithoutCancel(ctx), doctorAtStart, checks)) {
-		inv.Log.Warn("check failed", logkey.Check, f.Check, logkey.Error, f.Found, logkey.Fix, f.Fix)
+		p.inv.Log.Warn("check failed", logkey.Check, f.Check, logkey.Error, f.Found, logkey.Fix, f.Fix)
 	}
 }

@@ -3,6 +3,7 @@ package subcommand
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -116,6 +118,39 @@ func TestMeshInitAgentlessProcess(t *testing.T) {
 			*check.MaxEjectionPercent != 50 {
 			t.Errorf("%s: passive health check = %+v, want 10s, 5 failures and 50 %%", mode, check)
 		}
+	}
+}
+
+// TestMeshInitWarnsOfAWrongGRPCPort checks that mesh-init names what would else show in the proxy's log alone.
+func TestMeshInitWarnsOfAWrongGRPCPort(t *testing.T) {
+	t.Parallel()
+	c, err := testkit.StartConsul(testkit.ConsulOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Require(t).Stop)
+	m := newMetadata(t)
+	m.says(http.StatusOK, strings.Replace(task("RUNNING", "RUNNING", "RUNNING"), `"Type":"NORMAL"`,
+		`"Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]`, 1))
+	_, closed, err := net.SplitHostPort(testkit.ClosedAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, open, err := net.SplitHostPort(c.GRPCAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, port := range map[string]string{"right": open, "wrong": closed} {
+		servers := strings.Replace(serversOf(c), `"grpc":{"port":`+open, `"grpc":{"port":`+port, 1)
+		var log bytes.Buffer
+		env := append(m.env(), fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulServers":%s,
+			"transparentProxy":{"enabled":false},"service":{"name":"grpc-%s","port":8080},"proxy":{"mode":"direct"}}`,
+			t.TempDir(), servers, name))
+		p := testkit.StartProcess(t, testkit.ProcessOptions{Env: env, Stderr: &log},
+			testkit.SelfArgs("consul-ecs", "mesh-init")...)
+		testkit.Equal(t, name+": exit code", p.Wait(), 0)
+		warned := strings.Contains(log.String(), `check failed: check="Consul gRPC"`)
+		testkit.Equal(t, name+": warned", warned, name == "wrong")
 	}
 }
 

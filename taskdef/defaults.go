@@ -32,6 +32,9 @@ func (d *TaskDefinition) SetDefaults() {
 	if n, ok := d.MemoryMiB(); ok {
 		d.Memory = strconv.Itoa(n)
 	}
+	if !Or(d.EnableFaultInjection, false) {
+		d.EnableFaultInjection = nil // answers have it as false
+	}
 	emptyList(&d.Volumes)
 	emptyList(&d.PlacementConstraints)
 	for i := range d.ContainerDefinitions {
