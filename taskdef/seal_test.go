@@ -15,7 +15,7 @@ func TestSealIgnoresWhatECSAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return taskdef.Seal(d.Sealed())
+		return taskdef.Seal(d.Definition.Sealed())
 	}
 	const head, tail = `{"family": "web", `, `"containerDefinitions": [{"name": "web", "image": "web:1"}]}`
 	registered := seal(head + tail)
