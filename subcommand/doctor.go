@@ -336,6 +336,18 @@ func (p *patient) askEnvoy(ctx context.Context, path string) ([]byte, error) {
 // doctorAtStart bounds an examination by mesh-init.
 const doctorAtStart = 2 * time.Second
 
+// afterStart logs what is wrong with a task whose mesh-init has ended.
+func (p *patient) afterStart(ctx context.Context, err error) {
+	_, usage := errors.AsType[*exit.UsageError](err)
+	switch {
+	case usage || ctx.Err() != nil:
+	case err != nil:
+		p.logFailed(ctx, append([]doctor.Check{doctor.Metadata(p.task)}, p.startChecks()...))
+	case p.consul.servers != nil && !p.cfg.TransparentProxy.Enabled: // else the connection is redirected, too
+		p.logFailed(ctx, []doctor.Check{doctor.GRPC(p.consul.servers.GRPCAddresses, p.consul.servers.CheckGRPC)})
+	}
+}
+
 // logFailed makes checks, also when ctx has ended, and logs those that fail.
 func (p *patient) logFailed(ctx context.Context, checks []doctor.Check) {
 	for _, f := range doctor.FailedOf(doctor.Examine(context.WithoutCancel(ctx), doctorAtStart, checks)) {

@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/doctor"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -155,14 +154,7 @@ func (f *meshInitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		CopyProgram:      volume.CopySelf,
 		Log:              inv.Log,
 	})
-	_, usage := errors.AsType[*exit.UsageError](err)
-	switch p := (&patient{inv: inv, cfg: cfg, consul: consul, dir: cfg.BootstrapDir}); {
-	case usage || ctx.Err() != nil:
-	case err != nil:
-		p.logFailed(ctx, append([]doctor.Check{doctor.Metadata(p.task)}, p.startChecks()...))
-	case consul.servers != nil && !cfg.TransparentProxy.Enabled: // Envoy will need it; redirected it would tell nothing
-		p.logFailed(ctx, []doctor.Check{doctor.GRPC(consul.servers.GRPCAddresses, consul.servers.CheckGRPC)})
-	}
+	(&patient{inv: inv, cfg: cfg, consul: consul, dir: cfg.BootstrapDir}).afterStart(ctx, err)
 	return err
 }
 
