@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -108,7 +109,11 @@ func (s *Signer) credentials(ctx context.Context) (aws.Credentials, error) {
 			&retry.PermanentError{Err: fmt.Errorf("no AWS credentials: give the task a task role")}
 	}
 	creds, err := s.cfg.Credentials.Retrieve(ctx)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() == nil && strings.Contains(err.Error(), "EC2 IMDS"): // the last that the SDK asks
+		err = errors.New("get AWS credentials: the task has no task role, and the instance gives none: " +
+			"set taskRoleArn in the task definition")
+	case err != nil:
 		err = fmt.Errorf("get AWS credentials (does the task have a task role?): %w", err)
 	}
 	return creds, err

@@ -431,3 +431,18 @@ func TestUserAgent(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestATaskWithoutARoleIsToldSo in place of the SDK's text about EC2, where it asks last.
+func TestATaskWithoutARoleIsToldSo(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"no EC2 IMDS role found, operation error ec2imds: GetMetadata": "the task has no task role, and the instance " +
+			"gives none: set taskRoleArn",
+		"failed to load credentials: timeout": "(does the task have a task role?): failed to load credentials: timeout",
+	} {
+		s := Signer{cfg: aws.Config{Credentials: aws.CredentialsProviderFunc(
+			func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, errors.New(text) })}}
+		_, err := s.Bearer(context.Background(), BearerOptions{})
+		testkit.ErrorContains(t, err, want)
+	}
+}

@@ -71,8 +71,10 @@ func certificateRemedy(err error, authorities, name string) string {
 	invalid, _ := errors.AsType[x509.CertificateInvalidError](err)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, other := errors.AsType[x509.HostnameError](err)
-	switch {
-	case invalid.Cert != nil && invalid.Reason == x509.Expired:
+	switch expired := invalid.Cert != nil && invalid.Reason == x509.Expired; {
+	case expired && invalid.Cert.IsCA:
+		return "replace the expired CA certificate in " + authorities + ", unless the clock of this host is wrong"
+	case expired:
 		return "renew the certificate of the Consul servers, unless the clock of this host is wrong"
 	case unknown:
 		return "correct " + authorities + ": it lacks the CA of the servers' certificates"

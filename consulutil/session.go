@@ -107,8 +107,8 @@ func loginRemedy(err error) string {
 	case Status(err) != 0:
 		return ""
 	}
-	return "check consulServers or consulHTTPAddr, for client-entrypoint -consul-http-addr, the CA certificate and " +
-		"that this task can reach the Consul servers"
+	return "check consulServers or consulHTTPAddr, for client-entrypoint -consul-http-addr, and that this task can " +
+		"reach the Consul servers"
 }
 
 // wait is the time that a login waits for the servers, as others do that they do not serve.

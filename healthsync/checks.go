@@ -30,8 +30,8 @@ type checkWriter struct {
 	causes    retry.Causes
 	readBacks readBacks
 	pacer     pacer
-	// told is what the log has last, by check ID.
-	told map[string]written
+	// logged is what the log has last, by check ID.
+	logged map[string]written
 	// unbound is why the checks would outlive this process, if they would.
 	unbound string
 }
@@ -172,7 +172,7 @@ func (w *checkWriter) record(ctx context.Context, now time.Time, c change, resul
 	if c.refresh {
 		return // logReasons tells of another reason
 	}
-	w.told[id] = w.last[id]
+	w.logged[id] = w.last[id]
 	log := w.task.log.With(logkey.CheckID, id, logkey.Container, c.container)
 	if !c.first { // otherwise only Consul knows
 		log = log.With(logkey.Previous, c.previous.status())
@@ -188,12 +188,12 @@ func (w *checkWriter) logReasons(now time.Time, containers []workload.Container,
 	checks := w.task.workload.SyncChecks
 	for _, check := range checks {
 		container, observed := decisive(check, checks, containers, serving)
-		told, known := w.told[check.ID]
-		same := told.observed.status() == observed.status() && !told.same(container, observed)
-		if !known || !same || now.Sub(told.at) < reasonPause {
+		logged, known := w.logged[check.ID]
+		same := logged.observed.status() == observed.status() && !logged.same(container, observed)
+		if !known || !same || now.Sub(logged.at) < reasonPause {
 			continue
 		}
-		w.told[check.ID] = written{container: container, observed: observed, at: now}
+		w.logged[check.ID] = written{container: container, observed: observed, at: now}
 		w.task.log.Info("check reason changed", logkey.CheckID, check.ID, logkey.Container, container,
 			logkey.Status, observed.status(), logkey.Reason, observed.output(container))
 	}

@@ -144,7 +144,7 @@ func newSyncer(o Options, d Deps) *syncer {
 	token := &serviceToken{options: o, deps: d, task: task, login: o.Config.ConsulLogin.Enabled}
 	checks := &checkWriter{
 		options: o, deps: d, task: task, token: token,
-		last: map[string]written{}, failing: map[string]failure{}, told: map[string]written{},
+		last: map[string]written{}, failing: map[string]failure{}, logged: map[string]written{},
 		pacer: newPacer(o.Config.Agentless()),
 	}
 	return &syncer{

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -19,21 +20,23 @@ type records struct {
 // Debug writes a record.
 func (r *records) Debug(message string, args ...any) {
 	if r.IsDebug() {
-		r.Logger.Debug(message, onOneLine(args)...)
+		r.Logger.Debug(fold(message), onOneLine(args)...)
 	}
 }
 
 // Info writes a record.
-func (r *records) Info(message string, args ...any) { r.Logger.Info(message, onOneLine(args)...) }
+func (r *records) Info(message string, args ...any) {
+	r.Logger.Info(fold(message), onOneLine(args)...)
+}
 
 // Warn writes a record.
 func (r *records) Warn(message string, args ...any) {
-	r.Logger.Warn(message, r.identified(message, args)...)
+	r.Logger.Warn(fold(message), r.identified(message, args)...)
 }
 
 // Error writes a record.
 func (r *records) Error(message string, args ...any) {
-	r.Logger.Error(message, r.identified(message, args)...)
+	r.Logger.Error(fold(message), r.identified(message, args)...)
 }
 
 // Log writes a record of the level.
@@ -43,11 +46,13 @@ func (r *records) Log(level hclog.Level, message string, args ...any) {
 	} else {
 		args = onOneLine(args)
 	}
-	r.Logger.Log(level, message, args...)
+	r.Logger.Log(level, fold(message), args...)
 }
 
 // With returns a logger whose records have the values, too.
-func (r *records) With(args ...any) hclog.Logger { return &records{r.Logger.With(args...), r.identify} }
+func (r *records) With(args ...any) hclog.Logger {
+	return &records{r.Logger.With(onOneLine(args)...), r.identify}
+}
 
 // Named returns a logger whose name has one more part.
 func (r *records) Named(name string) hclog.Logger { return &records{r.Logger.Named(name), r.identify} }
@@ -75,7 +80,8 @@ func (r *records) identified(message string, args []any) []any {
 	return args
 }
 
-// onOneLine returns the values with line breaks replaced in strings and errors, which become strings.
+// onOneLine returns the values with line breaks replaced in strings and errors, which become strings, and durations
+// with their unit, which JSON would lack.
 func onOneLine(args []any) []any {
 	folded := make([]any, len(args), len(args)+2)
 	for i, arg := range args {
@@ -84,6 +90,14 @@ func onOneLine(args []any) []any {
 			folded[i] = fold(v.Error())
 		case string:
 			folded[i] = fold(v)
+		case []string:
+			lines := make([]string, len(v))
+			for i, line := range v {
+				lines[i] = fold(line)
+			}
+			folded[i] = lines
+		case time.Duration:
+			folded[i] = v.String()
 		case fmt.Stringer:
 			folded[i] = arg
 			if text := v.String(); strings.ContainsAny(text, "\r\n") {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -41,7 +42,10 @@ func TestARecordIsOneLineAndEndsWithItsID(t *testing.T) {
 		"with values": func(inv *cli.Invocation) {
 			inv.Log.With("a", "b").ResetNamed("x").Warn("refused", "error", text)
 		},
-		"message": func(inv *cli.Invocation) { inv.Log.Warn("broken") },
+		"message": func(inv *cli.Invocation) { inv.Log.Warn("broken\ntwice") },
+		"value of the logger": func(inv *cli.Invocation) {
+			inv.Log.With("reason", "twice\nbroken").Warn("broken", "lines", []string{"a\nb"})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +68,7 @@ func TestJSONRecordsHaveTheIDAsAMember(t *testing.T) {
 		if err := inv.UseLogger("INFO", true); err != nil {
 			return err
 		}
-		inv.Log.Error("refused", "error", errors.New("broken\ntwice"))
+		inv.Log.Error("refused", "error", errors.New("broken\ntwice"), "elapsed", 1500*time.Millisecond)
 		return nil
 	})
 	var record map[string]any
@@ -73,6 +77,7 @@ func TestJSONRecordsHaveTheIDAsAMember(t *testing.T) {
 	}
 	testkit.Equal(t, "id", record["id"], any("CE-BROKEN"))
 	testkit.Equal(t, "error", record["error"], any("broken; twice"))
+	testkit.Equal(t, "elapsed", record["elapsed"], any("1.5s"))
 }
 
 func TestErrorsOfACommandEndWithTheirID(t *testing.T) {

@@ -7,10 +7,9 @@ func awsFailures() []Failure {
 			ID: "CE-AWS-CLOCK", Title: "AWS refuses signatures because of their time.",
 			Why: "The clock of the instance, or that of the Consul servers' network, is more than five minutes off, " +
 				"or the request was sent late.",
-			Fix:  "Synchronize the clock of the host (chrony, NTP). ClockDrift in the task metadata shows its error.",
-			Show: "consul-ecs doctor",
-			signs: []string{"Signature expired", "Signature not yet current", "RequestExpired", "SignatureDoesNotMatch",
-				"RequestTimeTooSkewed"},
+			Fix:   "Synchronize the clock of the host (chrony, NTP). ClockDrift in the task metadata shows its error.",
+			Show:  "consul-ecs doctor",
+			signs: []string{"Signature expired", "Signature not yet current", "RequestExpired", "RequestTimeTooSkewed"},
 		},
 		{
 			ID: "CE-AWS-GETROLE", Title: "The task role may not read itself.",
@@ -19,6 +18,21 @@ func awsFailures() []Failure {
 			Fix:   "Allow iam:GetRole on the role itself in a policy of the task role.",
 			Show:  "consul-ecs admit -check-iam FILE",
 			signs: []string{"not authorized to perform: iam:GetRole", "not authorized to perform: iam:GetUser"},
+		},
+		{
+			ID: "CE-AWS-EXPIRED", Title: "The credentials of the task role have expired.",
+			Why:   "ECS has not renewed them: the ECS agent is disconnected, or something has cached them.",
+			Fix:   "Check the ECS agent on the instance. On Fargate, start another task.",
+			signs: []string{"ExpiredToken", "security token included in the request is expired"},
+		},
+		{
+			ID: "CE-AWS-SIGNATURE", Title: "AWS does not accept the signature or the key.",
+			Why: "The request was signed for another region or partition than that of its endpoint, or with " +
+				"credentials that are no longer valid.",
+			Fix: "Correct consulLogin.region and stsEndpoint. Remove AWS_ACCESS_KEY_ID from the container, if it is " +
+				"set.",
+			signs: []string{"SignatureDoesNotMatch", "InvalidClientTokenId", "UnrecognizedClientException",
+				"IncompleteSignature"},
 		},
 		{
 			ID: "CE-AWS-THROTTLED", Title: "AWS throttles the requests.",
@@ -33,6 +47,12 @@ func awsFailures() []Failure {
 			signs: []string{"in a policy of this process's role (taskRoleArn)",
 				"with a role (taskRoleArn) whose policy allows"},
 		},
+	}
+}
+
+// credentialFailures returns what a task lacks to call AWS.
+func credentialFailures() []Failure {
+	return []Failure{
 		{
 			ID: "CE-AWS-REGION", Title: "The AWS region is not known.",
 			Why:   "Neither consulLogin.region nor AWS_REGION is set, and the task ARN has none.",
@@ -45,7 +65,7 @@ func awsFailures() []Failure {
 			Fix:  "Set taskRoleArn, and let ecs-tasks.amazonaws.com assume the role.",
 			Show: "consul-ecs admit -check-iam FILE",
 			signs: []string{"does the task have a task role?", "no AWS credentials: give the task a task role",
-				"there are no AWS credentials"},
+				"there are no AWS credentials", "the task has no task role"},
 		},
 		{
 			ID: "CE-AWS-STS", Title: "AWS STS does not answer the task.",

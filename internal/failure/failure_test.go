@@ -50,6 +50,14 @@ func TestOf(t *testing.T) {
 		{`Put "https://consul/v1/acl/login": server 10.0.0.1:8501: tls: failed to verify certificate: x509: ` +
 			`certificate has expired or is not yet valid: current time 2026-11-28T10:00:00Z is after ` +
 			`2026-01-01T00:00:00Z`, "CE-TLS-EXPIRED"},
+		{`x509: certificate signed by unknown authority (possibly because of "x509: certificate has expired or ` +
+			`is not yet valid: x" while trying to verify candidate authority certificate "Consul")`, "CE-TLS-CA"},
+		{"received error code 403: <Error>; <Code>SignatureDoesNotMatch</Code>; <Message>Signature expired: 1 is " +
+			"now earlier than 2", "CE-AWS-CLOCK"},
+		{"SignatureDoesNotMatch: Credential should be scoped to a valid region", "CE-AWS-SIGNATURE"},
+		{"User: arn:aws:sts::1:assumed-role/r/t is not authorized to perform: iam:GetRole on resource: r",
+			"CE-AWS-GETROLE"},
+		{"get AWS credentials: the task has no task role, and the instance gives none", "CE-AWS-CREDENTIALS"},
 		{`Get "http://127.0.0.1:8500/v1/status/leader": dial tcp 127.0.0.1:8500: connect: connection refused`,
 			"CE-CONSUL-REFUSED"},
 		{`Get "http://10.0.0.9:5000/v2/": dial tcp 10.0.0.9:5000: connect: connection refused`, ""},

@@ -7,6 +7,14 @@ func ofConsul() []string { return []string{"/v1/", "gRPC of server "} }
 func tlsFailures() []Failure {
 	return []Failure{
 		{
+			ID: "CE-TLS-CA", Title: "The CA certificate that the task trusts has expired.",
+			Why:  "The CA was renewed with the same name, and the task has the old certificate.",
+			Fix:  "Give the task the new CA: caCertFile, CONSUL_HTTPS_CACERT_PEM or, with agents, consulCACertFile.",
+			Show: "openssl x509 -in CA-FILE -noout -dates",
+			signs: []string{"replace the expired CA certificate",
+				`(possibly because of "x509: certificate has expired`},
+		},
+		{
 			ID: "CE-TLS-EXPIRED", Title: "A certificate has expired, or is not valid yet.",
 			Why:   "The servers' certificate was not renewed, or the clock of this host is off.",
 			Fix:   "Renew the certificate of the Consul servers. The CA that the task trusts is not the cause.",

@@ -74,7 +74,7 @@ func taskTrafficFailures() []Failure {
 			ID: "CE-TRAFFIC-APP-REFUSED", Title: "The application does not accept the connections of its proxy.",
 			Why: "It listens on another port or address than the line names, or does not run. Callers see 503 " +
 				"\"upstream connect error\", \"empty reply\" or \"connection reset\".",
-			Fix:   "Correct service.port or proxy.localServiceAddress, or let the application listen there.",
+			Fix: "Correct service.port or proxy.localServiceAddress, or let the application listen there.",
 			signs: []string{"the application does not accept the connections of its proxy",
 				"the application does not accept connections at "},
 		},
