@@ -42,7 +42,7 @@ func layout() arch.Layout {
 			},
 			{
 				Name:     "domain",
-				Packages: []string{"workload", "bootstrap", "aclrules", "taskdef", "config"},
+				Packages: []string{"workload", "bootstrap", "aclrules", "reach", "taskdef", "config"},
 				Among:    arch.Downwards, Pure: true,
 				Uses: []string{"shared"},
 			},

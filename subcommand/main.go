@@ -39,5 +39,6 @@ func commands() map[string]cli.Command {
 		"token-receive":     tokenReceiveCommand(),
 		"token-broker":      tokenBrokerCommand(),
 		"version":           versionCommand(),
+		"why":               whyCommand(),
 	}
 }
