@@ -123,8 +123,10 @@ type syncer struct {
 	checks  *checkWriter
 
 	startup startup
-	// unchecked are the containers of which it is logged that they have no health check.
-	unchecked map[string]bool
+	// hopeless are the containers of which it is logged that their checks never pass, absent since when the metadata
+	// lack one.
+	hopeless map[string]bool
+	absent   map[string]time.Time
 	// metadataFailed is true when the last metadata read failed; evidence takes their place then.
 	metadataFailed bool
 	evidence       evidence
@@ -149,7 +151,7 @@ func newSyncer(o Options, d Deps) *syncer {
 	}
 	return &syncer{
 		options: o, deps: d, task: task, token: token, checks: checks,
-		startup: newStartup(o.Config, d.Serves), unchecked: map[string]bool{},
+		startup: newStartup(o.Config, d.Serves), hopeless: map[string]bool{}, absent: map[string]time.Time{},
 	}
 }
 

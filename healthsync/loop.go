@@ -2,6 +2,8 @@ package healthsync
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -111,8 +113,8 @@ func (s *syncer) recordFetch(err error) {
 // synchronize brings the checks in line with a valid metadata answer.
 func (s *syncer) synchronize(ctx context.Context, containers []workload.Container) {
 	serving := s.startup.serving(ctx, containers)
-	s.logUnchecked(containers, serving)
 	now := time.Now()
+	s.logHopeless(now, containers, serving)
 	s.checks.logReasons(now, containers, serving)
 	refresh, readBack := s.checks.refresh(now)
 	changes := diff(now, refresh, s.task.workload.SyncChecks, containers, serving, s.checks.last)
@@ -121,18 +123,45 @@ func (s *syncer) synchronize(ctx context.Context, containers []workload.Containe
 	s.evidence.prepare(ctx, s.checks.last)
 }
 
-// logUnchecked logs once for each container that it has no health check: its check in Consul
-// never passes.
-func (s *syncer) logUnchecked(containers []workload.Container, serving map[string]bool) {
+// absentLimit is how long the metadata may lack a container that ECS is still to create.
+const absentLimit = 30 * time.Second
+
+// logHopeless logs once for each container whose check in Consul never passes: it has no health check, or the task has
+// no such container.
+func (s *syncer) logHopeless(now time.Time, containers []workload.Container, serving map[string]bool) {
 	for _, check := range s.task.workload.SyncChecks {
 		name := check.Container
-		if check.Aggregate || s.unchecked[name] || observe(containers, name, serving) != unchecked {
+		if check.Aggregate || s.hopeless[name] {
 			continue
 		}
-		s.unchecked[name] = true
-		s.task.log.Warn("service stays critical in Consul",
-			logkey.Container, name, logkey.Reason, unchecked.output(name))
+		reason := ""
+		switch observe(containers, name, serving) {
+		case unchecked:
+			reason = unchecked.output(name)
+		case missing:
+			if since, known := s.absent[name]; !known {
+				s.absent[name] = now
+			} else if now.Sub(since) >= absentLimit {
+				reason = missing.output(name) + ": correct healthSyncContainers, the task has " + namesOf(containers)
+			}
+		default:
+			delete(s.absent, name)
+		}
+		if reason != "" {
+			s.hopeless[name] = true
+			s.task.log.Warn("service stays critical in Consul", logkey.Container, name, logkey.Reason, reason)
+		}
 	}
+}
+
+// namesOf returns the names of the containers in a sentence.
+func namesOf(containers []workload.Container) string {
+	names := make([]string, len(containers))
+	for i, c := range containers {
+		names[i] = c.Name
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 // holdSession keeps the session that the checks depend on in a goroutine that ends with ctx:

@@ -357,6 +357,31 @@ func TestLateWriteDoesNotOutliveTwoSeconds(t *testing.T) {
 	})
 }
 
+// TestContainerThatTheTaskDoesNotHaveIsWarnedAboutOnce gives ECS time to create it.
+func TestContainerThatTheTaskDoesNotHaveIsWarnedAboutOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		comes time.Duration
+		want  int
+	}{"never": {time.Hour, 1}, "after 20 s": {20 * sec, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, []string{"app", "sdie"}, func(r *fixture) {
+				r.metadata.set(map[string]string{"app": "HEALTHY", "side": "HEALTHY"}, nil)
+				r.run()
+				r.advance(min(tt.comes, 10*time.Minute))
+				r.metadata.set(map[string]string{"app": "HEALTHY", "side": "HEALTHY", "sdie": "HEALTHY"}, nil)
+				r.advance(time.Minute)
+				const line = `[WARN]  service stays critical in Consul: task_id=0f9de17a container=sdie reason=` +
+					`"container \"sdie\" is not in the task metadata: correct healthSyncContainers, the task has `
+				if n := r.logged(line); n != tt.want {
+					t.Errorf("%d warnings, want %d:\n%s", n, tt.want, r.log)
+				}
+			})
+		})
+	}
+}
+
 func TestContainersWithoutHealthCheckAreWarnedAboutOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
