@@ -52,6 +52,8 @@ func refusals() []refusal {
 			"AWS does not know the task's credentials: consulLogin.region must be in the partition of the task role, " +
 				"which must not have been deleted"},
 		{"Rate exceeded", retry.NotYet, "AWS throttles the Consul servers' requests: start fewer tasks at a time"},
+		{"error making request: POST", retry.NotYet,
+			"the Consul servers do not reach AWS: give their network a way to STS and IAM"},
 		{"received error code 5", retry.NotYet, "AWS fails at the moment, there is nothing to correct"},
 		{"received error code ", retry.NotYet,
 			"AWS refused the request that this task has signed: check the task role and consulLogin.region"},

@@ -68,7 +68,7 @@ func TestDoctorBeforeMeshInit(t *testing.T) {
 	testkit.Equal(t, "exit code", code, exit.CodeRefused)
 	want := map[string]string{
 		"configuration": "ok", "task metadata": "failed CE-METADATA-ENV", "AWS identity": "skipped",
-		"task role": "skipped", "Consul HTTP": "failed CE-CONSUL-REFUSED", "Consul gRPC": "failed CE-CONSUL-REFUSED",
+		"task role": "skipped", "Consul HTTP": "failed CE-CONSUL-REFUSED", "Consul gRPC": "failed CE-CONSUL-GRPC",
 		"mesh-init": "skipped",
 	}
 	if diff := cmp.Diff(want, results(findings)); diff != "" {

@@ -60,6 +60,14 @@ func credentialFailures() []Failure {
 			signs: []string{"no AWS region"},
 		},
 		{
+			ID: "CE-AWS-CREDENTIALS-AWAY", Title: "The ECS agent gives no credentials of the task role.",
+			Why: "The agent has just started, is overloaded, or something in the task blocks 169.254.170.2. The " +
+				"request is repeated.",
+			Fix:   "Wait. If it lasts, remove rules for 169.254.170.2 in the task. On EC2, check the ECS agent.",
+			Show:  "consul-ecs doctor",
+			signs: []string{"CredentialsUninitialized", "failed to load credentials"},
+		},
+		{
 			ID: "CE-AWS-CREDENTIALS", Title: "The task has no AWS credentials.",
 			Why:  "The task definition has no taskRoleArn, or ECS may not assume the role.",
 			Fix:  "Set taskRoleArn, and let ecs-tasks.amazonaws.com assume the role.",

@@ -35,8 +35,8 @@ type Failure struct {
 // All returns the failures, in the order in which Of looks for their signs: special ones first.
 func All() []Failure {
 	return slices.Concat(trafficFailures(), taskFailures(), volumeFailures(), startFailures(), awsFailures(),
-		credentialFailures(), loginFailures(), methodFailures(), tokenFailures(), tlsFailures(),
-		serverFailures(), runningFailures(), proxyFailures())
+		credentialFailures(), loginFailures(), signedFailures(), methodFailures(), tokenFailures(), tlsFailures(),
+		serverFailures(), connectionFailures(), runningFailures(), proxyFailures())
 }
 
 // Find returns the failure with the ID, in any case of letters.

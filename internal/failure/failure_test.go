@@ -57,6 +57,15 @@ func TestOf(t *testing.T) {
 		{"SignatureDoesNotMatch: Credential should be scoped to a valid region", "CE-AWS-SIGNATURE"},
 		{"User: arn:aws:sts::1:assumed-role/r/t is not authorized to perform: iam:GetRole on resource: r",
 			"CE-AWS-GETROLE"},
+		{`get AWS credentials (does the task have a task role?): failed to refresh cached credentials, failed to ` +
+			`load credentials, CredentialsUninitialized: CredentialsV2Request: Credentials uninitialized for ID`,
+			"CE-AWS-CREDENTIALS-AWAY"},
+		{"Unexpected response code: 500 (error making request: POST http://10.42.0.1/ giving up after 1 attempt(s))",
+			"CE-LOGIN-AWS-AWAY"},
+		{"read task metadata failed, retrying\nread task metadata: GET http://169.254.170.2/v4/x/task: status 500",
+			"CE-METADATA-AWAY"},
+		{"connect Envoy with a Consul server failed, retrying\nconnect to Consul server 10.42.0.254:8599: dial tcp " +
+			"10.42.0.254:8599: connect: connection refused", "CE-CONSUL-GRPC"},
 		{"get AWS credentials: the task has no task role, and the instance gives none", "CE-AWS-CREDENTIALS"},
 		{`Get "http://127.0.0.1:8500/v1/status/leader": dial tcp 127.0.0.1:8500: connect: connection refused`,
 			"CE-CONSUL-REFUSED"},

@@ -47,6 +47,20 @@ func loginFailures() []Failure {
 			Show:  "aws iam list-role-tags --role-name ROLE",
 			signs: []string{"invalid bind name: "},
 		},
+	}
+}
+
+// signedFailures returns the failures of the request that a login has the servers send to AWS.
+func signedFailures() []Failure {
+	return []Failure{
+		{
+			ID: "CE-LOGIN-AWS-AWAY", Title: "The Consul servers do not reach AWS.",
+			Why: "They send the request that the task has signed to STS and IAM. Their network has no route to " +
+				"them, or AWS does not answer.",
+			Fix:   "Give the Consul servers a way to sts and iam: a NAT gateway, or a VPC endpoint for sts.",
+			Show:  "curl -sS https://sts.REGION.amazonaws.com on a Consul server",
+			signs: []string{"error making request: POST"},
+		},
 		{
 			ID: "CE-LOGIN-AWS", Title: "AWS refused the request that the task signed for its login.",
 			Why: "The task role may not call iam:GetRole on itself, its region is wrong, a clock is off, or the " +

@@ -1,7 +1,7 @@
 package failure
 
 // ofConsul returns what the errors of requests to Consul have in them.
-func ofConsul() []string { return []string{"/v1/", "gRPC of server "} }
+func ofConsul() []string { return []string{"/v1/"} }
 
 // tlsFailures returns the failures of protocols and certificates.
 func tlsFailures() []Failure {
@@ -58,7 +58,7 @@ func tlsFailures() []Failure {
 	}
 }
 
-// serverFailures returns the failures of servers, and of connections to them.
+// serverFailures returns the failures of servers.
 func serverFailures() []Failure {
 	return []Failure{
 		{
@@ -82,6 +82,12 @@ func serverFailures() []Failure {
 			Fix:   "Correct the value that the message names in service or proxy of the configuration.",
 			signs: []string{"Invalid Service Meta", "Invalid service address", " occurred:\n\t* ", " occurred: "},
 		},
+	}
+}
+
+// connectionFailures returns the failures of connections to Consul.
+func connectionFailures() []Failure {
+	return []Failure{
 		{
 			ID: "CE-CONSUL-DNS", Title: "The name of the Consul servers does not resolve.",
 			Why:   "consulServers.hosts is wrong, or the VPC's DNS does not have it (private zone, enableDnsSupport).",
@@ -94,6 +100,15 @@ func serverFailures() []Failure {
 			Why:   "consul-client has not started, has ended, or is not ready.",
 			Fix:   "Read the log of consul-client.",
 			signs: []string{"is the consul-client container running", "agent is gone"},
+		},
+		{
+			ID: "CE-CONSUL-GRPC", Title: "The gRPC port of the Consul servers cannot be reached.",
+			Why: "consulServers.grpc.port is wrong, a security group blocks it, or the servers have none. Envoy " +
+				"gets its configuration there.",
+			Fix: "Correct consulServers.grpc.port (8502, with TLS 8503), enable it in the servers, and open it for " +
+				"the tasks.",
+			Show:  "consul-ecs doctor",
+			signs: []string{"gRPC of server ", "connect Envoy with a Consul server failed"},
 		},
 		{
 			ID: "CE-CONSUL-REFUSED", Title: "The connection to Consul is refused.",

@@ -37,7 +37,8 @@ func taskFailures() []Failure {
 				"network rule or a proxy.",
 			Fix:  "Remove rules for 169.254.170.2 in the task. On EC2, check the ECS agent.",
 			Show: "consul-ecs doctor",
-			signs: []string{"only ECS answers there", "task metadata cannot be read", "task metadata unreadable",
+			signs: []string{"only ECS answers there", "read task metadata", "task metadata cannot be read",
+				"task metadata unreadable",
 				"no task metadata for five minutes"},
 		},
 	}
