@@ -133,6 +133,7 @@ func TestStatus(t *testing.T) {
 	if diff := cmp.Diff(want, got.Services[0]); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	testkit.Equal(t, "calls of ListServices, DescribeServices and DescribeTasks", got.AWS.Calls, 3)
 
 	// What no task has registered is found by the task definition, whatever the ECS service is called.
 	s.service("silent", "db", 1)
