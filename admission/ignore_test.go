@@ -5,14 +5,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // ignoredBy returns what the containers of an admitted task do not wait for, by their names.
-func ignoredBy(r *Result) map[string]string {
+func ignoredBy(r *Result) map[string]string { return valuesOf(r, ignoreVariable) }
+
+// valuesOf returns a variable of the containers of an admitted task, by their names.
+func valuesOf(r *Result, variable string) map[string]string {
 	found := map[string]string{}
 	for _, c := range r.After.Definition.ContainerDefinitions {
 		for _, v := range c.Environment {
-			if v.Name == ignoreVariable {
+			if v.Name == variable {
 				found[c.Name] = v.Value
 			}
 		}
@@ -35,6 +40,19 @@ func TestContainersOfTheMeshFileAreIgnored(t *testing.T) {
 		if again := admit(t, r.After.Bytes(), mesh); string(again.After.Bytes()) != string(r.After.Bytes()) {
 			t.Error("the second admission changes the first")
 		}
+	}
+}
+
+func TestContainersOfTheMeshLogJSON(t *testing.T) {
+	t.Parallel()
+	mesh := parseMesh(t, []byte(strings.TrimSuffix(plainMesh, "}")+`, "logJSON": true}`))
+	r := admit(t, definition("", plainApp), mesh)
+	want := map[string]string{"consul-ecs-mesh-init": "true", "sidecar-proxy": "true", "consul-ecs-health-sync": "true"}
+	if d := cmp.Diff(want, valuesOf(r, config.LogJSONEnvVar)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if again := admit(t, r.After.Bytes(), mesh); string(again.After.Bytes()) != string(r.After.Bytes()) {
+		t.Error("the second admission changes the first")
 	}
 }
 

@@ -210,7 +210,7 @@ func (s settings) check(concurrency bool) error {
 // counts.
 func (s settings) checkVariables(role string) error {
 	given := map[string]string{}
-	for _, name := range []string{config.EnvVar, ignoreVariable, agentVariable} {
+	for _, name := range []string{config.EnvVar, config.LogJSONEnvVar, ignoreVariable, agentVariable} {
 		given[name] = "is set by admission"
 	}
 	variables := s.Sidecars[role].Environment

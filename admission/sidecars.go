@@ -131,12 +131,15 @@ func (b sidecarBuilder) container(name, image string, memory int, essential, rea
 	if b.doc.isFullDefinition() && b.doc.isAbsent(b.doc.Task, "memory") {
 		c.MemoryReservation = &memory
 	}
+	if b.cfg.LogJSON {
+		c.Environment = []taskdef.KeyValue{{Name: config.LogJSONEnvVar, Value: "true"}}
+	}
 	return c
 }
 
 // configured adds the configuration, and the secrets of the mesh file.
 func (b sidecarBuilder) configured(c *taskdef.Container) *taskdef.Container {
-	c.Environment = []taskdef.KeyValue{b.environment()}
+	c.Environment = append(c.Environment, b.environment())
 	c.Secrets = b.mesh.settings.Secrets
 	return b.ignoring(c)
 }

@@ -12,6 +12,8 @@ import (
 const (
 	// EnvVar is the environment variable that holds the document.
 	EnvVar = "CONSUL_ECS_CONFIG_JSON"
+	// LogJSONEnvVar does what logJSON does in containers without the document, and before it is read.
+	LogJSONEnvVar = "CONSUL_ECS_LOG_JSON"
 	// GenerationEnvVar is the environment variable in which an operator states the
 	// generation that the document must have: agent, agentless, or nothing.
 	GenerationEnvVar = "CONSUL_ECS_GENERATION"

@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -63,6 +64,8 @@ type Invocation struct {
 	Log hclog.Logger
 
 	identify func(text string) string
+	// json is the form of the log.
+	json bool
 }
 
 // failureID returns the ID of the failure that a text is about; empty for none.
@@ -74,12 +77,13 @@ func (inv *Invocation) failureID(text string) string {
 }
 
 // UseLogger replaces Log. Level is any hclog level in any case; an unknown one
-// is an error. The logger's name stays.
+// is an error. The logger's name stays, and so does JSON once it is on.
 func (inv *Invocation) UseLogger(level string, json bool) error {
-	log, err := newLogger(inv.Log.Name(), level, json, inv.Stderr)
+	log, err := newLogger(inv.Log.Name(), level, json || inv.json, inv.Stderr)
 	if err != nil {
 		return err
 	}
+	inv.json = json || inv.json
 	inv.Log = &records{log, inv.failureID}
 	return nil
 }
@@ -179,13 +183,17 @@ func (c Command) FlagSet(name string) *flag.FlagSet {
 // Run parses the flags, runs the command and returns the exit code.
 func (e *entry) Run(args []string) int {
 	inv, fs := e.inv, e.cmd.FlagSet(e.name)
-	log, _ := newLogger(e.program+"."+e.name, "", false, inv.Stderr)
+	inv.json, _ = strconv.ParseBool(inv.Getenv(config.LogJSONEnvVar))
+	log, _ := newLogger(e.program+"."+e.name, "", inv.json, inv.Stderr)
 	inv.Log = &records{log, inv.failureID}
 	words, err := e.parse(fs, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(inv.Stdout, helpText(e.program, e.cmd, fs))
 		return exit.CodeOK
+	case err != nil && inv.json:
+		inv.Log.Error("command failed", logkey.Error, guess(err, fs), logkey.ExitCode, exit.CodeUsage)
+		return exit.CodeUsage
 	case err != nil:
 		// Not the whole help: the mistake would scroll away.
 		fmt.Fprintf(inv.Stderr, "%s %s: %v\n%s %s --help lists the flags\n", e.program, e.name,
@@ -199,7 +207,7 @@ func (e *entry) Run(args []string) int {
 	var plain *exit.Plain
 	switch {
 	case err == nil, errors.As(err, &code):
-	case errors.As(err, &usage), errors.As(err, &plain):
+	case !inv.json && errors.As(err, &usage), errors.As(err, &plain):
 		fmt.Fprintf(inv.Stderr, "%s %s: %v%s\n", e.program, e.name, err, mark(inv.failureID(err.Error()), err.Error()))
 	default:
 		inv.Log.Error("command failed", logkey.Error, err, logkey.ExitCode, ExitCode(err))

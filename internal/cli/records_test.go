@@ -91,3 +91,38 @@ func TestErrorsOfACommandEndWithTheirID(t *testing.T) {
 		t.Errorf("got %q, want the ID at its end", logged)
 	}
 }
+
+// TestEnvironmentTurnsEveryRecordIntoJSON without a configuration, also those of wrong usage.
+func TestEnvironmentTurnsEveryRecordIntoJSON(t *testing.T) {
+	t.Parallel()
+	app := cli.App{Name: "program", Commands: map[string]cli.Command{
+		"do": {Run: func(_ context.Context, inv *cli.Invocation) error {
+			if err := inv.UseLogger("INFO", false); err != nil {
+				return err
+			}
+			inv.Log.Info("begin")
+			return exit.Usagef("wrong\nusage")
+		}},
+	}}
+	for args, want := range map[string][]string{
+		"do": {"begin ", "command failed wrong; usage"}, "do -x": {"command failed flag provided but not defined: -x"},
+	} {
+		var stderr bytes.Buffer
+		code := cli.Main(app, strings.Fields(args), func(k string) string {
+			return map[string]string{"CONSUL_ECS_LOG_JSON": "true"}[k]
+		}, nil, &stderr, &stderr)
+		testkit.Equal(t, args+": code", code, exit.CodeUsage)
+		var got []string
+		for line := range strings.Lines(stderr.String()) {
+			var record struct {
+				Message string `json:"@message"`
+				Error   string `json:"error"`
+			}
+			if err := json.Unmarshal([]byte(line), &record); err != nil {
+				t.Fatalf("%s: %v in %q", args, err, line)
+			}
+			got = append(got, record.Message+" "+record.Error)
+		}
+		testkit.Equal(t, args, got, want)
+	}
+}
