@@ -56,6 +56,8 @@ type Options struct {
 	EnvironmentFiles map[string]string
 	// Added are the containers that AWS adds to tasks, of a Region.
 	Added controlplane.Added
+	// CloudMap is controlplane.Options' own.
+	CloudMap map[string]string
 	// TimeScale divides every duration of task definitions, for tests that cannot wait; 0 means 1.
 	TimeScale float64
 	// GatePeriod is scheduler.Options' own, HealthyAfter controlplane.Options', which TimeScale divides.

@@ -15,6 +15,8 @@ type TaskNames struct {
 	Private string
 	// Cluster is its ECS cluster; Service is empty without a service.
 	Cluster, Name, Family, Service string
+	// CloudMap are its names there, in lower case.
+	CloudMap []string
 }
 
 // in reports whether a name in lower case is that word in the cluster's domain.
@@ -25,11 +27,11 @@ func (n TaskNames) in(name, word string) bool {
 // Has reports whether a name, in lower case, is one of the task's, whether it resolves
 // to the task now or not. The private name counts only while it resolves.
 func (n TaskNames) Has(name string) bool {
-	return n.in(name, n.Family) || n.in(name, n.Name) || n.in(name, n.Service)
+	return n.in(name, n.Family) || n.in(name, n.Name) || n.in(name, n.Service) || slices.Contains(n.CloudMap, name)
 }
 
 // Matches reports whether a name, in lower case, resolves to the task in its present state: the private name until the
-// task has stopped, its family's and its own name while it is RUNNING and not asked to stop, and its service's name if
+// task has stopped, its family's and its own name while it is RUNNING and not asked to stop, and its service's names if
 // it is also healthy or has no health check.
 func (n TaskNames) Matches(name string, v scheduler.View) bool {
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/localecs/network"
 )
 
 // RegionOptions configure a region.
@@ -47,6 +48,7 @@ type Region struct {
 	cluster  *Cluster
 	plane    *controlplane.Plane
 	launcher *launcher
+	router   *network.Router
 	aws      shapes.Account
 	key      func() iam.Key
 }
@@ -60,10 +62,11 @@ func OpenRegion(o RegionOptions) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := newLauncher(cluster, o)
-	r := &Region{cluster: cluster, launcher: l, aws: o.Cluster.AWS(), plane: controlplane.New(controlplane.Options{
+	l, router := newLauncher(cluster, o), cluster.fabric.NewRouter(o.Log)
+	r := &Region{cluster: cluster, launcher: l, router: router, aws: o.Cluster.AWS(), plane: controlplane.New(controlplane.Options{
 		Account: o.Cluster.AWS(), Launcher: l, Protections: cluster.Protections(),
 		Throttle: o.Throttle, Lag: o.Lag, Added: o.Cluster.Added, Observe: o.Observe,
+		CloudMap: o.Cluster.CloudMap, Route: router.Route,
 		HealthyAfter: time.Duration(float64(o.Cluster.HealthyAfter) / cmp.Or(o.Cluster.TimeScale, 1)),
 	})}
 	r.plane.Start()
@@ -106,6 +109,7 @@ func Environment(url string, key iam.Key, region string) []string {
 // Close kills the tasks and gives everything back. Nothing is reported of a task afterwards.
 func (r *Region) Close() error {
 	r.plane.Close()
+	r.router.Close()
 	_, wait := r.launcher.running.Close()
 	err := r.cluster.Close()
 	wait()

@@ -59,6 +59,7 @@ func (r *resources) acquire(o metadata.Options) error {
 	r.names = TaskNames{
 		Private: ns.PrivateDNSName, Name: r.name,
 		Cluster: r.launch.Cluster, Family: def.Family, Service: r.launch.Service,
+		CloudMap: r.launch.Names,
 	}
 	if ns.File() != nil {
 		r.meter = meter.New(ns.Do, r.memory)

@@ -37,7 +37,7 @@ func ClusterOptions(f *file.Scenario) cluster.Options {
 	return cluster.Options{
 		Name: f.Cluster, Region: f.Region, Account: f.Account, Subnet: f.Subnet, AtOnce: f.StopOrder == file.StopAtOnce,
 		GatePeriod: f.GatePeriod, TimeScale: f.TimeScale, HealthyAfter: f.HealthyAfter, Roles: f.IdentityRoles(),
-		Added: f.Added(),
+		Added: f.Added(), CloudMap: f.CloudMap,
 	}
 }
 

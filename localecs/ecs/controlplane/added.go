@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"slices"
 
-	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -47,14 +46,4 @@ func named(c *taskdef.Container, prefix string) taskdef.Container {
 	copied := *c
 	copied.Name = prefix + rand.Text()[:random]
 	return copied
-}
-
-// checkServiceConnect refuses a service whose tasks would lack their proxy.
-func (a Added) checkServiceConnect(in shapes.ServiceInput) error {
-	if in.ServiceConnect.IsEnabled() && a.ServiceConnect == nil {
-		return shapes.Errorf(shapes.UnsupportedFeature,
-			"localecs has no proxy for serviceConnectConfiguration: leave it out, or set serviceConnect in the "+
-				"scenario file.")
-	}
-	return nil
 }

@@ -19,7 +19,8 @@ func newAddingFixture(t *testing.T, added controlplane.Added) *planeFixture {
 	w.register(`{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256",
 	"memory": "512",
 		"containerDefinitions": [{"name": "init", "image": "i", "essential": false},
-			{"name": "app", "image": "a", "dependsOn": [{"containerName": "init", "condition": "SUCCESS"}]}]}`)
+			{"name": "app", "image": "a", "portMappings": [{"name": "http", "containerPort": 80}],
+				"dependsOn": [{"containerName": "init", "condition": "SUCCESS"}]}]}`)
 	return w
 }
 
@@ -125,7 +126,7 @@ func TestTasksWithoutServiceConnectHaveNoProxy(t *testing.T) {
 func TestAnotherServiceConnectIsADeployment(t *testing.T) {
 	t.Parallel()
 	w := newAddingFixture(t, addedContainers())
-	on := &shapes.ServiceConnect{Enabled: true, Services: []map[string]any{{"portName": "http"}}}
+	on := &shapes.ServiceConnect{Enabled: true, Services: []shapes.ConnectService{{PortName: "http"}}}
 	if err := w.create(on); err != nil {
 		t.Fatal(err)
 	}
@@ -146,28 +147,5 @@ func TestAnotherServiceConnectIsADeployment(t *testing.T) {
 	}
 	if got := update(&shapes.ServiceConnect{}); len(got) != 2 || got[0].ServiceConnect.Enabled {
 		t.Errorf("deployments without it: %+v", got)
-	}
-}
-
-func TestServiceConnectWithoutAProxyIsRefused(t *testing.T) {
-	t.Parallel()
-	w := newAddingFixture(t, controlplane.Added{})
-	const want = "UnsupportedFeatureException: localecs has no proxy for serviceConnectConfiguration: leave it out, " +
-		"or set serviceConnect in the scenario file."
-	if err := w.create(&shapes.ServiceConnect{Enabled: true}); err == nil || err.Error() != want {
-		t.Errorf("create: %v", err)
-	}
-	if err := w.create(nil); err != nil {
-		t.Fatal(err)
-	}
-	_, err := w.UpdateService(w.call(),
-		shapes.ServiceInput{Service: "web", ServiceConnect: &shapes.ServiceConnect{Enabled: true}})
-	if err == nil || err.Error() != want {
-		t.Errorf("update: %v", err)
-	}
-	for _, l := range w.launches {
-		if got := len(l.Definition.ContainerDefinitions); got != 2 {
-			t.Errorf("%d containers", got)
-		}
 	}
 }

@@ -80,7 +80,6 @@ func TestMembersThatAreNotEmulatedAreRefused(t *testing.T) {
 		`{"gatewayConnectors": [{}]}`:                  "gatewayConnectors",
 		`{"volumeConfigurations": [{}]}`:               "volumeConfigurations",
 		`{"vpcLatticeConfigurations": [{}]}`:           "vpcLatticeConfigurations",
-		`{"serviceRegistries": [{}]}`:                  "serviceRegistries",
 		`{"schedulingStrategy": "DAEMON"}`:             "the DAEMON schedulingStrategy",
 		`{"monitoring": {"metricConfigurations": []}}`: "monitoring",
 	}

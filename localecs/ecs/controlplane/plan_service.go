@@ -62,8 +62,9 @@ type Deployment struct {
 	// to 0, and unless the circuit breaker does not reset, tasks are not counted any more.
 	FailedTasks int
 
-	run     shapes.RunTaskInput    // its tasks; TaskDefinition is an ARN
-	connect *shapes.ServiceConnect // nil without
+	run        shapes.RunTaskInput    // its tasks; TaskDefinition is an ARN
+	connect    *shapes.ServiceConnect // nil without
+	registries []shapes.ServiceRegistry
 
 	proven    bool            // a task has been healthy since the rollout began
 	completed bool            // once, so that a rollback may return to it

@@ -31,6 +31,8 @@ type Launch struct {
 	Reference string
 	// Service is empty for a standalone task.
 	Service string
+	// Names are the task's in Cloud Map, in lower case.
+	Names []string
 	// Definition includes the overrides and the containers that AWS adds, and must not be modified.
 	Definition *taskdef.TaskDefinition
 	// ContainerARNs are by container name.
@@ -66,6 +68,11 @@ type Options struct {
 	Throttle bool
 	Lag      Lag
 	Added    Added
+	// CloudMap has DNS names by the IDs of services and namespaces of Cloud Map, at the end of their ARNs.
+	CloudMap map[string]string
+	// Route receives what Service Connect leads where, after each change, with the Plane locked: it must
+	// neither block nor call it. It may be nil.
+	Route func([]shapes.Route)
 	// HealthyAfter is how long a task without a health check runs before its service
 	// counts it as healthy: HealthyAfter on AWS.
 	HealthyAfter time.Duration

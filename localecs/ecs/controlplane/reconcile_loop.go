@@ -60,6 +60,9 @@ func (r *reconciler) ReconcileServices(now time.Time) {
 			r.reconcile(v, now)
 		}
 	}
+	if route := r.state.options.Route; route != nil {
+		route(r.state.routes(now))
+	}
 }
 
 func (r *reconciler) reconcile(v *Service, now time.Time) {
@@ -82,9 +85,11 @@ func (r *reconciler) reconcile(v *Service, now time.Time) {
 // at the next turn.
 func (r *reconciler) start(v *Service, n int, now time.Time) {
 	var ids []string
+	d := v.Deployments[0]
 	for ; n > 0; n -= maxCount {
 		out, err := r.lifecycle.run(shapes.Call{Now: now, Principal: v.createdBy}, v.input(min(n, maxCount)),
-			origin{service: v.Name, connect: v.Deployments[0].connect.IsEnabled(), inactive: true})
+			origin{service: v.Name, connect: d.connect.IsEnabled() && r.state.options.Added.ServiceConnect != nil,
+				names: r.state.registered(d.registries), inactive: true})
 		for _, t := range out.Tasks {
 			ids = append(ids, t.ID())
 		}

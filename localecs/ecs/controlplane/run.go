@@ -44,9 +44,10 @@ type order struct {
 // origin is where a request for tasks comes from: a call of RunTask or CreateService
 // when it is zero.
 type origin struct {
-	// service is empty for standalone tasks; connect is its Service Connect.
+	// service is empty for standalone tasks; connect means that they get the proxy of Service Connect.
 	service string
 	connect bool
+	names   []string // of Cloud Map
 	// anywhere accepts definitions that are not for Fargate.
 	anywhere bool
 	// inactive accepts inactive definitions: a service continues with its own.
@@ -261,6 +262,7 @@ func (l *taskLifecycle) create(now time.Time, o *order, i int) *Record {
 	r := &Record{Number: l.state.created, InterfaceID: uuid.New().String()}
 	r.Launch = Launch{
 		ID: id, Cluster: cluster, Reference: in.ReferenceID, Service: o.origin.service, Definition: def,
+		Names:         o.origin.names,
 		ContainerARNs: map[string]string{},
 		Report:        func(report Report, now time.Time) { l.report(r, report, now) },
 	}

@@ -120,7 +120,7 @@ func (a *serviceAPI) DescribeServiceRevisions(_ shapes.Call,
 				CapacityProviderStrategy: d.run.CapacityProviderStrategy, LaunchType: d.run.LaunchType,
 				PlatformVersion: shapes.PlatformVersion, PlatformFamily: "Linux",
 				NetworkConfiguration: d.run.NetworkConfiguration, ServiceConnect: shapes.ServiceConnect{},
-				CreatedAt: shapes.At(d.Created),
+				ServiceRegistries: d.registries, CreatedAt: shapes.At(d.Created),
 			}
 			if d.connect != nil {
 				shape.ServiceConnect = *d.connect

@@ -20,7 +20,7 @@ type serviceAPI struct {
 // CreateService makes a service, or returns the one of that name if all of its
 // input is the same.
 func (a *serviceAPI) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
-	if err := cmp.Or(checkCreate(in), a.state.options.Added.checkServiceConnect(in)); err != nil {
+	if err := checkCreate(in); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
 	a.state.mu.Lock()
@@ -51,8 +51,11 @@ func (a *serviceAPI) CreateService(call shapes.Call, in shapes.ServiceInput) (sh
 	if err := v.checkPercentages(in.DeploymentConfiguration); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
+	if err := checkReached(o.def, in); err != nil {
+		return shapes.ServiceOutput{}, err
+	}
 	v.apply(in)
-	v.deploy(run, in.ServiceConnect, call.Now)
+	v.deploy(run, in, call.Now)
 	a.state.services[a.state.account.Service(v.cluster, v.Name)] = v
 	if in.ClientToken != "" {
 		a.state.tokens[key] = token{service: v, at: call.Now}
@@ -136,9 +139,9 @@ func (v *Service) apply(in shapes.ServiceInput) {
 	}
 }
 
-func (v *Service) deploy(run shapes.RunTaskInput, connect *shapes.ServiceConnect, now time.Time) {
+func (v *Service) deploy(run shapes.RunTaskInput, in shapes.ServiceInput, now time.Time) {
 	d := NewDeployment(newDeploymentID(), now)
-	d.run, d.connect = run, connect
+	d.run, d.connect, d.registries = run, in.ServiceConnect, in.ServiceRegistries
 	v.Began(d)
 }
 
@@ -154,7 +157,7 @@ func newDeploymentID() string {
 // UpdateService changes a service. Changes of its tasks start a deployment; the
 // desired count and the deployment configuration do not.
 func (a *serviceAPI) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
-	if err := cmp.Or(checkSettings(in), a.state.options.Added.checkServiceConnect(in)); err != nil {
+	if err := checkSettings(in); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
 	a.state.mu.Lock()
@@ -165,9 +168,6 @@ func (a *serviceAPI) UpdateService(call shapes.Call, in shapes.ServiceInput) (sh
 		return shapes.ServiceOutput{}, err
 	case v.status != shapes.Active:
 		return shapes.ServiceOutput{}, shapes.Errorf(shapes.ServiceNotActive, "Service was not ACTIVE.")
-	}
-	if err := v.checkPercentages(in.DeploymentConfiguration); err != nil {
-		return shapes.ServiceOutput{}, err
 	}
 	in.Cluster = v.cluster
 	d := v.Deployments[0]
@@ -181,14 +181,17 @@ func (a *serviceAPI) UpdateService(call shapes.Call, in shapes.ServiceInput) (sh
 		return shapes.ServiceOutput{}, err
 	}
 	run.TaskDefinition = o.revision.Definition.TaskDefinitionARN
+	in = d.keepNames(in)
+	if err := cmp.Or(v.checkPercentages(in.DeploymentConfiguration), checkReached(o.def, in)); err != nil {
+		return shapes.ServiceOutput{}, err
+	}
 	v.apply(in)
 	for _, d := range v.Deployments { // existing tasks remain unchanged
 		d.run.EnableECSManagedTags = taskdef.Or(in.EnableECSManagedTags, d.run.EnableECSManagedTags)
 		d.run.EnableExecuteCommand = taskdef.Or(in.EnableExecuteCommand, d.run.EnableExecuteCommand)
 	}
-	connect := cmp.Or(in.ServiceConnect, d.connect)
-	if in.ForceNewDeployment || !same(run, d.run) || fingerprint(connect) != fingerprint(d.connect) {
-		v.deploy(run, connect, call.Now)
+	if in.ForceNewDeployment || !same(run, d.run) || !d.sameNames(in) {
+		v.deploy(run, in, call.Now)
 	} else if in.DesiredCount != nil || in.DeploymentConfiguration != nil {
 		v.steady = false
 		d.Updated = call.Now
@@ -309,7 +312,6 @@ func unsupported(in shapes.ServiceInput) error {
 		what      string
 	}{
 		{len(in.LoadBalancers) > 0, "loadBalancers"},
-		{len(in.ServiceRegistries) > 0, "serviceRegistries"},
 		{len(in.VolumeConfigurations) > 0, "volumeConfigurations"},
 		{len(in.VPCLattice) > 0, "vpcLatticeConfigurations"},
 		{in.SchedulingStrategy == daemon, "the DAEMON schedulingStrategy"},

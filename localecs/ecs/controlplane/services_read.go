@@ -99,8 +99,9 @@ func (a *serviceAPI) shape(v *Service, now time.Time, age time.Duration) shapes.
 	shape := shapes.Service{
 		ServiceARN: a.state.account.Service(v.cluster, v.Name), ServiceName: v.Name,
 		ClusterARN:    a.state.account.Cluster(v.cluster),
-		LoadBalancers: []struct{}{}, ServiceRegistries: []struct{}{}, Status: v.status, DesiredCount: v.Desired,
-		LaunchType: run.LaunchType, CapacityProviderStrategy: run.CapacityProviderStrategy,
+		LoadBalancers: []struct{}{}, Status: v.status, DesiredCount: v.Desired,
+		ServiceRegistries: append([]shapes.ServiceRegistry{}, v.Deployments[0].registries...),
+		LaunchType:        run.LaunchType, CapacityProviderStrategy: run.CapacityProviderStrategy,
 		PlatformVersion: run.PlatformVersion, PlatformFamily: "Linux", TaskDefinition: run.TaskDefinition,
 		DeploymentConfiguration: v.configuration(), CurrentRevisions: a.revisions(v, shown),
 		RoleARN:     a.state.account.ServiceRole(),

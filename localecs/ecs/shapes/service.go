@@ -11,7 +11,7 @@ type Service struct {
 	ServiceName              string                  `json:"serviceName"`
 	ClusterARN               string                  `json:"clusterArn"`
 	LoadBalancers            []struct{}              `json:"loadBalancers"`
-	ServiceRegistries        []struct{}              `json:"serviceRegistries"`
+	ServiceRegistries        []ServiceRegistry       `json:"serviceRegistries"`
 	Status                   string                  `json:"status"`
 	DesiredCount             int                     `json:"desiredCount"`
 	RunningCount             int                     `json:"runningCount"`
@@ -193,7 +193,7 @@ type ServiceInput struct {
 	SchedulingStrategy       string                   `json:"schedulingStrategy"`
 	DeploymentController     *DeploymentController    `json:"deploymentController"`
 	LoadBalancers            []map[string]any         `json:"loadBalancers"`
-	ServiceRegistries        []map[string]any         `json:"serviceRegistries"`
+	ServiceRegistries        []ServiceRegistry        `json:"serviceRegistries"`
 	ServiceConnect           *ServiceConnect          `json:"serviceConnectConfiguration"`
 	VolumeConfigurations     []map[string]any         `json:"volumeConfigurations"`
 	VPCLattice               []map[string]any         `json:"vpcLatticeConfigurations"`
@@ -203,19 +203,51 @@ type ServiceInput struct {
 	Monitoring               map[string]any           `json:"monitoring"`
 }
 
-// ServiceConnect makes tasks part of a namespace of Service Connect. The members other than
-// Enabled are answered as they were given.
+// ServiceConnect makes tasks part of a namespace of Service Connect. What is about its proxy, such as its logs,
+// timeouts and TLS, is answered as it was given.
 type ServiceConnect struct {
 	Enabled          bool             `json:"enabled"`
 	Namespace        string           `json:"namespace,omitzero"`
-	Services         []map[string]any `json:"services,omitzero"`
+	Services         []ConnectService `json:"services,omitzero"`
 	LogConfiguration map[string]any   `json:"logConfiguration,omitzero"`
 	AccessLogs       map[string]any   `json:"accessLogConfiguration,omitzero"`
 	Containers       []map[string]any `json:"containerConfigurations,omitzero"`
 }
 
+// ConnectService is a port of a service's tasks that other tasks find by names.
+type ConnectService struct {
+	PortName      string         `json:"portName"`
+	DiscoveryName string         `json:"discoveryName,omitzero"` // PortName if empty
+	Aliases       []ConnectAlias `json:"clientAliases,omitzero"`
+	IngressPort   *int           `json:"ingressPortOverride,omitzero"`
+	Timeout       map[string]any `json:"timeout,omitzero"`
+	TLS           map[string]any `json:"tls,omitzero"`
+}
+
+// ConnectAlias is a name and port for callers. Without a name it is <discoveryName>.<namespace>.
+type ConnectAlias struct {
+	Port    int            `json:"port"`
+	DNSName string         `json:"dnsName,omitzero"`
+	Test    map[string]any `json:"testTrafficRules,omitzero"`
+}
+
+// ServiceRegistry is a service of Cloud Map in which the tasks are registered.
+type ServiceRegistry struct {
+	RegistryARN   string `json:"registryArn"`
+	Port          *int   `json:"port,omitzero"`
+	ContainerName string `json:"containerName,omitzero"`
+	ContainerPort *int   `json:"containerPort,omitzero"`
+}
+
 // IsEnabled reports whether the tasks get a proxy.
 func (c *ServiceConnect) IsEnabled() bool { return c != nil && c.Enabled }
+
+// Route is a name, in lower case, and a port of Service Connect, and the addresses of the tasks that serve it.
+type Route struct {
+	Name    string
+	Port    uint16
+	Targets []string
+}
 
 // ServiceOutput is one service.
 type ServiceOutput struct {

@@ -63,6 +63,7 @@ type ServiceRevision struct {
 	ContainerImages          []ContainerImage      `json:"containerImages"`
 	GuardDutyEnabled         bool                  `json:"guardDutyEnabled"`
 	ServiceConnect           ServiceConnect        `json:"serviceConnectConfiguration"`
+	ServiceRegistries        []ServiceRegistry     `json:"serviceRegistries,omitzero"`
 	CreatedAt                Time                  `json:"createdAt"`
 }
 

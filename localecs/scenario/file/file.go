@@ -58,7 +58,9 @@ type Scenario struct {
 	// HealthyAfter is how long a task without a health check runs before its service counts it as healthy,
 	// divided by TimeScale. The default is 40s, as on ECS; 0s means at once.
 	HealthyAfter time.Duration `yaml:"healthyAfter"`
-	Consul       Consul        `yaml:"consul" of:"scenarios"`
+	// CloudMap has the DNS names behind the IDs of AWS Cloud Map, such as srv-abc: api.shop.local.
+	CloudMap map[string]string `yaml:"cloudMap"`
+	Consul   Consul            `yaml:"consul" of:"scenarios"`
 	// Publish has ports of this machine that lead to tasks and services, as "8080:web:80".
 	Publish []string `yaml:"publish"`
 	// Outside has TCP addresses that tasks may reach outside of the run: "db:5432=127.0.0.1:5432".

@@ -21,9 +21,9 @@ func TestParseNamesThePlaceOfEveryMistake(t *testing.T) {
 				"faultsMayMiss, minRequests, noServices, noTokensOf",
 		},
 		"config entries are Consul's": {"consul: {configEntries: [{Any: {thing: 1}}]}\nx: 1\n",
-			`line 2, column 1: unknown key "x"; known here: account, api, checks, cluster, consul, environmentFiles, ` +
-				`faults, gatePeriod, guardDuty, healthyAfter, images, name, outside, publish, region, ` +
-				`roles, secrets, seed, serviceConnect, services, steps, stopOrder, subnet, tasks, timeScale`},
+			`line 2, column 1: unknown key "x"; known here: account, api, checks, cloudMap, cluster, consul, ` +
+				`environmentFiles, faults, gatePeriod, guardDuty, healthyAfter, images, name, outside, publish, ` +
+				`region, roles, secrets, seed, serviceConnect, services, steps, stopOrder, subnet, tasks, timeScale`},
 		"tab": {"name: x\n\ttasks: {}\n",
 			"[2:1] found character '\t' that cannot start any token\n   1 | name: x\n>  2 | \ttasks: {}\n       " +
 				"^\nYAML is indented with spaces, not with tabs"},

@@ -134,6 +134,12 @@ func (s *Scenario) behaviourProblems(add func(string, ...any)) {
 		add("timeScale: %v: want %v to %v: it divides the seconds of task definitions", s.TimeScale, minTimeScale,
 			maxTimeScale)
 	}
+	for id, name := range s.CloudMap {
+		if !hostname.MatchString(name) || strings.Contains(id, "/") {
+			add("cloudMap[%q]: %q: want a DNS name for the end of an ARN, such as srv-abc: api.shop.local", id,
+				name)
+		}
+	}
 	for arn, path := range s.EnvironmentFiles {
 		if !strings.HasPrefix(arn, "arn:") {
 			add("environmentFiles: %q: want the ARN in the task definition, such as arn:aws:s3:::bucket/web.env", arn)
