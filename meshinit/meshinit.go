@@ -47,11 +47,16 @@ type ConsulEndpoint struct {
 	ClientRemedy, Remedy string
 }
 
+// agentStart is how long an agent may take to start and join without a warning. ECS alone may start it 5 s late, after
+// the program is on the volume.
+const agentStart = 15 * time.Second
+
 // AgentEndpoint returns the endpoint of a Consul client agent in the task. It starts at the same
 // time, and every pause delays the task's first request. A refused connection costs little.
 func AgentEndpoint() ConsulEndpoint {
 	return ConsulEndpoint{
-		Policy:       retry.Policy{Base: 20 * time.Millisecond, Max: 100 * time.Millisecond},
+		Policy: retry.Policy{Base: 20 * time.Millisecond, Max: 100 * time.Millisecond,
+			Expected: agentStart},
 		ClientRemedy: "does the consul-client container write the files that CONSUL_CACERT and the like name?",
 		Remedy:       "is the consul-client container running, and has it joined the datacenter?",
 	}

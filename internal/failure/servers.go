@@ -102,6 +102,12 @@ func connectionFailures() []Failure {
 			signs: []string{"is the consul-client container running", "agent is gone"},
 		},
 		{
+			ID: "CE-AGENT-REFUSED", Title: "The Consul client agent of the task refuses connections.",
+			Why:   "consul-client is still starting, has ended, or has not logged in yet.",
+			Fix:   "Read the log of consul-client.",
+			signs: []string{"connection refused"}, also: []string{"/v1/agent/"},
+		},
+		{
 			ID: "CE-CONSUL-GRPC", Title: "The gRPC port of the Consul servers cannot be reached.",
 			Why: "consulServers.grpc.port is wrong, a security group blocks it, or the servers have none. Envoy " +
 				"gets its configuration there.",

@@ -21,14 +21,16 @@ const (
 const remind = 10 * time.Second
 
 // report is the log of one operation with its retries: WARN for each cause of
-// failure, and every 10 s while it lasts; DEBUG for the other failures; INFO for a
-// success after a failure.
+// failure, and every 10 s while it lasts, INFO as long as failures are expected; DEBUG for
+// the other failures; INFO for a success after a failure.
 type report struct {
 	log   hclog.Logger
 	what  string
 	start time.Time
-
-	causes Causes
+	// expected is that of the policy.
+	expected time.Duration
+	early    Causes
+	causes   Causes
 }
 
 // Causes picks the levels of log lines about failures that repeat. The zero value is
@@ -56,7 +58,13 @@ func (c *Causes) Level(err error) hclog.Level {
 }
 
 func (r *report) failed(attempt int, pause time.Duration, err error) {
-	r.log.Log(r.causes.Level(err), r.what+" failed, retrying", keyAttempt, attempt, keyElapsed,
+	level := hclog.Debug
+	if time.Since(r.start) >= r.expected {
+		level = r.causes.Level(err)
+	} else if r.early.Level(err) == hclog.Warn {
+		level = hclog.Info
+	}
+	r.log.Log(level, r.what+" failed, retrying", keyAttempt, attempt, keyElapsed,
 		time.Since(r.start).Round(time.Millisecond),
 		keyRetryIn, pause.Round(time.Millisecond), keyError, err)
 }

@@ -48,6 +48,8 @@ type Policy struct {
 	Base, Max time.Duration
 	// Limit bounds the whole operation; zero leaves that to the context.
 	Limit time.Duration
+	// Expected is how long failures are no reason for a warning, since what is asked starts at the same time.
+	Expected time.Duration
 }
 
 // StartLimit is how long a command tries at start before it gives up.
@@ -133,7 +135,7 @@ func Do(
 		ctx, cancel = context.WithTimeout(ctx, p.Limit)
 		defer cancel()
 	}
-	r := report{log: log, what: what, start: time.Now()}
+	r := report{log: log, what: what, start: time.Now(), expected: p.Expected}
 	var last error
 	var failing time.Time // since then
 	for attempt := 1; ; attempt++ {

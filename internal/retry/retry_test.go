@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -279,6 +280,37 @@ func TestDoWarnsOncePerCause(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDoDoesNotWarnOfExpectedFailures checks that a failure that lasts longer is warned of all the same.
+func TestDoDoesNotWarnOfExpectedFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		policy := Policy{Base: 100 * time.Millisecond, Max: 100 * time.Millisecond, Expected: 5 * time.Second}
+		until := func(end time.Duration) {
+			log.Reset()
+			start := time.Now()
+			logger := hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Info})
+			err := Do(t.Context(), policy, logger, "ask", Always, func(context.Context) error {
+				if time.Since(start) >= end {
+					return nil
+				}
+				return errors.New("refused")
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(4 * time.Second)
+		if got := strings.Count(log.String(), "[WARN]"); got != 0 || strings.Count(log.String(), "ask failed") != 1 {
+			t.Errorf("got %d warnings, want none and one line about the failure:\n%s", got, log.String())
+		}
+		until(6 * time.Second)
+		if got := strings.Count(log.String(), "[WARN]"); got != 1 {
+			t.Errorf("got %d warnings, want 1:\n%s", got, log.String())
+		}
+	})
 }
 
 func TestDoWarnsEveryTenSecondsOfTheSameFailure(t *testing.T) {
