@@ -81,7 +81,7 @@ UNIT := . aclrules admission awsutil/awstest broker/receiver config doctor envoy
 	internal/retry internal/secret internal/size internal/testkit internal/testkit/arch internal/testkit/servers \
 	internal/volume localecs/chaos localecs/control localecs/ecs/controlplane localecs/ecs/metadata \
 	localecs/ecs/scheduler localecs/ecs/shapes localecs/ecs/simulated localecs/meter localecs/network localecs/runtime \
-	localecs/scenario/file localecs/view supervise taskdef traffic workload
+	localecs/scenario/file localecs/view reach supervise taskdef traffic workload
 
 .PHONY: unit
 unit: ## Run the tests that need nothing but Go
