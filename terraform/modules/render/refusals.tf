@@ -81,7 +81,7 @@ locals {
     flatten([for role in local.roles : [
       for name, values in { for v in local.set[role].environment : v.name => v... } :
       "sidecars sets ${name} in the environment of container ${local.names[role]} ${length(values) > 1 ? "twice, with that of all" : "and so does the module"}: remove it."
-      if length(values) > 1 || contains(["CONSUL_ECS_CONFIG_JSON", "CONSUL_ECS_IGNORE_CONTAINERS", "CONSUL_AGENT_CONFIGURATION"], name)
+      if length(values) > 1 || contains(["CONSUL_ECS_CONFIG_JSON", "CONSUL_ECS_LOG_JSON", "CONSUL_ECS_IGNORE_CONTAINERS", "CONSUL_AGENT_CONFIGURATION"], name)
     ]]),
     [for name, values in local.choice : "Container ${name} has ${local.label} ${values[0]}: use true or false." if !contains(concat([""], local.yes, local.no), values[0])],
     [for type in var.requires_compatibilities : "requires_compatibilities has EXTERNAL, and external instances have no network mode for the mesh: register this task without the module." if type == "EXTERNAL"],

@@ -30,6 +30,7 @@ locals {
   environment = {
     configuration = { name = "CONSUL_ECS_CONFIG_JSON", value = local.configuration_json }
     ignored       = [for names in [join(",", concat(local.ignored, var.ignore_containers))] : { name = "CONSUL_ECS_IGNORE_CONTAINERS", value = names } if names != ""]
+    json          = [for on in [try(local.configuration.logJSON, false)] : { name = "CONSUL_ECS_LOG_JSON", value = "true" } if on]
     agent         = [for hcl in [var.client.configuration] : { name = "CONSUL_AGENT_CONFIGURATION", value = hcl } if hcl != ""]
   }
 
@@ -44,8 +45,9 @@ locals {
   # The settings of each container.
   own = {
     install = {
-      image   = var.images.consul_ecs, essential = false, memory = 32, mount = local.mount
-      command = ["install", "-to", local.bootstrap_dir]
+      image       = var.images.consul_ecs, essential = false, memory = 32, mount = local.mount
+      command     = ["install", "-to", local.bootstrap_dir]
+      environment = local.environment.json
     }
     client = {
       image      = var.images.consul, essential = true, memory = 128, mount = local.mount
@@ -56,7 +58,7 @@ locals {
         var.client.datacenter == "" ? [] : ["-datacenter", var.client.datacenter],
         var.client.arguments,
       )
-      environment   = concat([local.environment.configuration], local.environment.ignored, local.environment.agent)
+      environment   = concat(local.environment.json, [local.environment.configuration], local.environment.ignored, local.environment.agent)
       secrets       = concat(var.secrets, var.client.secrets)
       restartPolicy = local.restart
       stopTimeout   = local.stop_of.client
@@ -65,7 +67,7 @@ locals {
     mesh_init = {
       image       = var.images.consul_ecs, essential = false, memory = 32, mount = local.mount
       command     = ["mesh-init"]
-      environment = concat([local.environment.configuration], local.environment.ignored)
+      environment = concat(local.environment.json, [local.environment.configuration], local.environment.ignored)
       secrets     = var.secrets
       # It writes the rules that redirect traffic, and files on a volume that belongs to another user.
       user                = local.transparent ? "0" : local.mesh_user
@@ -85,7 +87,7 @@ locals {
           var.envoy_concurrency == 2 ? [] : ["-envoy-concurrency", tostring(var.envoy_concurrency)],
         )
       )
-      environment = local.environment.ignored
+      environment = concat(local.environment.json, local.environment.ignored)
       secrets     = local.agent ? [] : var.secrets # envoy-entrypoint reaches the servers, too
       healthCheck = { command = ["CMD", local.program, "net-dial", "127.0.0.1:${local.ready_port}"], interval = 5, timeout = 5, retries = 10 }
       ulimits     = [{ name = "nofile", softLimit = 1048576, hardLimit = 1048576 }]
@@ -95,7 +97,7 @@ locals {
     health_sync = {
       image         = var.images.consul_ecs, essential = false, memory = 32, mount = local.mount
       command       = ["health-sync", "-stop-timeout", "${local.stop_of.health_sync}s"]
-      environment   = concat([local.environment.configuration], local.environment.ignored)
+      environment   = concat(local.environment.json, [local.environment.configuration], local.environment.ignored)
       secrets       = var.secrets
       restartPolicy = local.restart
       initProcess   = true
