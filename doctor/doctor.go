@@ -63,15 +63,19 @@ func Examine(ctx context.Context, limit time.Duration, checks []Check) []Finding
 		go func() { answers[i] <- ask(ctx, c) }()
 	}
 	// What obeys its context answers a moment later than the context ends.
-	late := time.After(limit + limit/20)
+	late := make(chan struct{})
+	timer := time.AfterFunc(limit+limit/20, func() { close(late) })
+	defer timer.Stop()
 	findings := make([]Finding, len(checks))
 	for i, c := range checks {
 		select {
 		case findings[i] = <-answers[i]:
+			continue
 		case <-late:
-			closed := make(chan time.Time)
-			close(closed)
-			late = closed
+		}
+		select {
+		case findings[i] = <-answers[i]: // it has answered while an earlier one was waited for
+		default:
 			findings[i] = finding(c.Name, "", fmt.Errorf("no answer within %s", limit))
 		}
 	}
