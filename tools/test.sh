@@ -43,6 +43,7 @@ others() {
   export CGO_ENABLED=0
   # Built as tools/ensure.sh builds Consul, whose packages it shares.
   tests aclcompare tools/aclcompare ./... -timeout 10m
+  tests promtool tools/promtool ./... -timeout 10m
   [ ${#lane[@]} -gt 0 ] || tests schedules . "./broker ./consulutil ./healthsync" -timeout 80m -run "$schedules|$fleets"
   # Most of their time is that of terraform, which each test starts.
   tests terraform terraform ./... "${lane[@]}" -timeout 30m -skip "$meshes"
