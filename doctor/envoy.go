@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/envoy"
 )
 
 // admin returns Envoy's answer to a GET of a path of its admin interface.
@@ -62,7 +64,7 @@ func envoyUpdates(ctx context.Context, ask admin) (string, error) {
 	if err != nil {
 		return "", Skipf("envoy's admin interface does not answer")
 	}
-	stats := counters(string(text))
+	stats, _ := envoy.ParseStats(text) // what is not a number is none of the two
 	if connected, known := stats["control_plane.connected_state"]; known && connected == 0 {
 		return "", errors.New("envoy has no stream to its control plane")
 	}
@@ -99,18 +101,6 @@ func envoyUpdates(ctx context.Context, ask admin) (string, error) {
 		return "", errors.New("envoy has no listener: it got no configuration")
 	}
 	return fmt.Sprintf("%d listeners, no update rejected", len(listeners.Statuses)), nil
-}
-
-// counters reads statistics in Envoy's text form, name: value.
-func counters(text string) map[string]int {
-	all := map[string]int{}
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if n, err := strconv.Atoi(value); err == nil {
-			all[name] = n
-		}
-	}
-	return all
 }
 
 func envoyCertificates(ctx context.Context, ask admin) (string, error) {

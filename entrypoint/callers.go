@@ -1,13 +1,10 @@
 package entrypoint
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -52,32 +49,26 @@ func Calls(p envoy.Proxy) func(context.Context) (uint64, error) {
 	return func(ctx context.Context) (uint64, error) {
 		ctx, cancel := context.WithTimeout(ctx, callersTimeout)
 		defer cancel()
-		stats, err := envoy.Ask(ctx, http.MethodGet, p.Admin, path)
+		answer, err := envoy.Ask(ctx, http.MethodGet, p.Admin, path)
+		var stats map[string]uint64
+		if err == nil {
+			stats, err = envoy.ParseStats(answer)
+		}
 		if err == nil && len(stats) == 0 {
 			err = errors.New("envoy has no listener for callers")
 		}
 		if err != nil {
 			return 0, fmt.Errorf("count envoy's callers: %w", err)
 		}
-		return sumStats(stats)
-	}
-}
-
-// sumStats adds the values of lines such as "name: 1", and subtracts those of noRoute.
-func sumStats(stats []byte) (sum uint64, err error) {
-	lines := bufio.NewScanner(bytes.NewReader(stats))
-	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), ": ")
-		n, err := strconv.ParseUint(value, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("count envoy's callers: %q is not a counter", lines.Text())
+		var calls uint64
+		for name, n := range stats {
+			if strings.HasSuffix(name, noRoute) {
+				n = -n
+			}
+			calls += n
 		}
-		if strings.HasSuffix(name, noRoute) {
-			n = -n
-		}
-		sum += n
+		return calls, nil
 	}
-	return sum, lines.Err()
 }
 
 // Callers is how an automatic shutdown delay observes the callers.

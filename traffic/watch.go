@@ -1,19 +1,17 @@
 package traffic
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"maps"
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -170,21 +168,10 @@ func (m *monitor) lacking(counts map[string]uint64) []string {
 	})
 }
 
-// stats reads lines such as "name: 1".
 func (w *watch) stats(ctx context.Context, path string) (map[string]uint64, error) {
 	answer, err := w.deps.Ask(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	counts := map[string]uint64{}
-	for line := range bytes.Lines(answer) {
-		name, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(": "))
-		if len(name) == 0 {
-			continue
-		}
-		if counts[string(name)], err = strconv.ParseUint(string(value), 10, 64); err != nil {
-			return nil, fmt.Errorf("%.100q is not a counter", line)
-		}
-	}
-	return counts, nil
+	return envoy.ParseStats(answer)
 }
