@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"context"
-	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -141,31 +140,6 @@ func (w *watch) members(ctx context.Context, now time.Time, counts map[string]ui
 		known[upstream] = m
 	}
 	return known
-}
-
-// lacking returns the upstreams to look at now, the configured ones included, because calls have found no instance or
-// because one is waited for.
-func (m *monitor) lacking(counts map[string]uint64) []string {
-	names := map[string]bool{}
-	for name, n := range counts {
-		if c, ok := classify(name); ok && c.kind == noInstance && n != m.last[name] {
-			names[c.peer] = true
-		}
-	}
-	for s, f := range m.faults {
-		if s.kind == noInstance && f.open {
-			names[s.peer] = true
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return slices.Sorted(func(yield func(string) bool) {
-		for _, name := range m.upstreams {
-			names[name] = true
-		}
-		maps.Keys(names)(yield)
-	})
 }
 
 func (w *watch) stats(ctx context.Context, path string) (map[string]uint64, error) {
