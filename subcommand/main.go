@@ -13,7 +13,7 @@ func Main(args []string) int {
 		Name:     "consul-ecs",
 		Version:  cli.Version(),
 		Commands: commands(),
-		Identify: func(text string) string { return string(failure.Of(text)) },
+		Identify: failure.Of,
 	}, args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/failure"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -63,13 +64,13 @@ type Invocation struct {
 	// UseLogger replaces it once the configuration is known.
 	Log hclog.Logger
 
-	identify func(text string) string
+	identify func(text string) failure.ID
 	// json is the form of the log.
 	json bool
 }
 
 // failureID returns the ID of the failure that a text is about; empty for none.
-func (inv *Invocation) failureID(text string) string {
+func (inv *Invocation) failureID(text string) failure.ID {
 	if inv.identify == nil {
 		return ""
 	}
@@ -102,7 +103,7 @@ type App struct {
 	Name, Version string
 	Commands      map[string]Command
 	// Identify returns the ID of the failure that a record or an error is about, empty for none; nil has no IDs.
-	Identify func(text string) string
+	Identify func(text string) failure.ID
 }
 
 // ExitCode maps an error to the exit code: nil 0, exit.CodeError its own, usage 1,
@@ -208,7 +209,8 @@ func (e *entry) Run(args []string) int {
 	switch {
 	case err == nil, errors.As(err, &code):
 	case !inv.json && errors.As(err, &usage), errors.As(err, &plain):
-		fmt.Fprintf(inv.Stderr, "%s %s: %v%s\n", e.program, e.name, err, mark(inv.failureID(err.Error()), err.Error()))
+		text := err.Error()
+		fmt.Fprintf(inv.Stderr, "%s %s: %s\n", e.program, e.name, failure.Append(text, inv.failureID(text)))
 	default:
 		inv.Log.Error("command failed", logkey.Error, err, logkey.ExitCode, ExitCode(err))
 	}

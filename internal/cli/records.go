@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/internal/failure"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -14,7 +15,7 @@ import (
 // warning or an error is about.
 type records struct {
 	hclog.Logger
-	identify func(text string) string
+	identify func(text string) failure.ID
 }
 
 // Debug writes a record.
@@ -75,7 +76,7 @@ func (r *records) identified(message string, args []any) []any {
 		}
 	}
 	if id := r.identify(text); id != "" {
-		args = append(args, logkey.ID, id)
+		args = append(args, logkey.ID, string(id))
 	}
 	return args
 }
@@ -122,12 +123,4 @@ func fold(text string) string {
 		}
 	}
 	return strings.Join(parts, "; ")
-}
-
-// mark returns an ID in the form in which it stands at the end of a text; empty for none and for a text that has it.
-func mark(id, text string) string {
-	if id == "" || strings.Contains(text, "["+id+"]") {
-		return ""
-	}
-	return " [" + id + "]"
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/failure"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -22,7 +23,7 @@ func written(t *testing.T, do func(*cli.Invocation) error) string {
 		Name: "program", Commands: map[string]cli.Command{
 			"do": {Run: func(_ context.Context, inv *cli.Invocation) error { return do(inv) }},
 		},
-		Identify: func(text string) string {
+		Identify: func(text string) failure.ID {
 			if strings.Contains(text, "broken") {
 				return "CE-BROKEN"
 			}

@@ -73,10 +73,13 @@ func hasOne(text string, fragments []string) bool {
 
 const prefix = "CE-"
 
-// Mark returns the text with its ID in brackets at the end, if it has one and does not show it yet.
-func Mark(text string) string {
-	if id := Of(text); id != "" && !strings.Contains(text, "["+string(id)+"]") {
-		return text + " [" + string(id) + "]"
+// Mark returns the text with its ID at the end, as Append does.
+func Mark(text string) string { return Append(text, Of(text)) }
+
+// Append returns the text with the ID in brackets at the end, unless there is none or the text shows it already.
+func Append(text string, id ID) string {
+	if id == "" || strings.Contains(text, "["+string(id)+"]") {
+		return text
 	}
-	return text
+	return text + " [" + string(id) + "]"
 }
