@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/meshtask/consul-ecs/awsutil"
@@ -11,9 +10,7 @@ import (
 
 // Identity checks that AWS tells who the task is, as Consul's login does.
 func Identity(identity func(context.Context) (arn string, err error)) Check {
-	return Check{"AWS identity", func(ctx context.Context) (string, error) {
-		return identity(ctx)
-	}}
+	return Check{"AWS identity", identity}
 }
 
 // Role checks that the task role may read itself, and that its tag names the service. service is empty for a gateway,
@@ -39,11 +36,8 @@ func Role(service string, read func(context.Context) (awsutil.Role, error)) Chec
 	}}
 }
 
-// errNoLogin is why AWS is not asked.
-var errNoLogin = errors.New("consulLogin.enabled is false")
-
 // WithoutLogin skips the checks of AWS.
 func WithoutLogin() []Check {
-	skip := func(context.Context) (string, error) { return "", Skipf("%v", errNoLogin) }
+	skip := func(context.Context) (string, error) { return "", Skipf("consulLogin.enabled is false") }
 	return []Check{{"AWS identity", skip}, {"task role", skip}}
 }

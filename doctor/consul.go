@@ -12,7 +12,8 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Leader checks that Consul answers and has a leader. joined also asks the agent for the servers that it knows.
+// Leader checks that Consul answers and has a leader, and counts the servers. joined means that an agent answers, whose
+// knowing a leader shows that it has joined.
 func Leader(connect func() (*api.Client, error), joined bool) Check {
 	return Check{"Consul HTTP", func(ctx context.Context) (string, error) {
 		client, err := connect()
@@ -56,7 +57,7 @@ func GRPC(
 	}}
 }
 
-// Token checks that Consul knows the task's token, and that it is for the service. read returns ErrNoToken without one.
+// Token checks that Consul knows the task's token, and that it is for the service. read returns the secret.
 func Token(service string, read func() (string, error), connect func() (*api.Client, error)) Check {
 	return Check{"token", func(ctx context.Context) (string, error) {
 		secret, err := read()
@@ -118,5 +119,3 @@ func Registration(
 		return task.Proxy.ID + " and its checks pass", nil
 	}}
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -95,12 +95,14 @@ func finding(check, found string, err error) Finding {
 	case errors.As(err, &skip):
 		return Finding{Check: check, Result: Skipped, Found: skip.Reason}
 	}
-	f := Finding{Check: check, Result: Failed, Found: strings.Join(strings.Fields(err.Error()), " ")}
+	f := Finding{Check: check, Result: Failed, Found: oneLine(err.Error())}
 	if known, ok := failure.Find(string(failure.Of(f.Found))); ok {
 		f.ID, f.Fix = known.ID, known.Fix
 	}
 	return f
 }
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // FailedOf returns the findings that have failed.
 func FailedOf(all []Finding) (failed []Finding) {

@@ -22,10 +22,9 @@ func Metadata(read func(context.Context) (workload.Task, error)) Check {
 	}}
 }
 
-// Start checks how far mesh-init has come. read returns its outcome, and why it failed.
-func Start(read func() (outcome, message string, err error)) Check {
+// Start checks how far mesh-init has come, by its outcome with why it failed, or the error of reading them.
+func Start(outcome, message string, err error) Check {
 	return Check{"mesh-init", func(context.Context) (string, error) {
-		outcome, message, err := read()
 		switch {
 		case err != nil:
 			return "", fmt.Errorf("mesh-init has not written its status: %w", err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -139,6 +140,22 @@ type patient struct {
 	dir string
 	// findings are what the configuration shows.
 	findings []doctor.Finding
+
+	// metadata and arn are what several checks need.
+	metadata shared[workload.Task]
+	arn      shared[string]
+}
+
+// shared is an answer for which the first one who needs it asks; the others wait for it.
+type shared[T any] struct {
+	once  sync.Once
+	value T
+	err   error
+}
+
+func (a *shared[T]) get(ask func() (T, error)) (T, error) {
+	a.once.Do(func() { a.value, a.err = ask() })
+	return a.value, a.err
 }
 
 func newPatient(inv *cli.Invocation) *patient {
@@ -186,7 +203,7 @@ func (p *patient) checks() []doctor.Check {
 			return "", doctor.Skipf("it has not run in this task, or its volume is not mounted at %s", p.dir)
 		}})
 	}
-	checks = append(checks, doctor.Start(func() (string, string, error) { return outcome, message, err }))
+	checks = append(checks, doctor.Start(outcome, message, err))
 	if p.cfg != nil {
 		checks = append(checks, p.registrationChecks()...)
 	}
@@ -222,12 +239,15 @@ func (p *patient) registrationChecks() []doctor.Check {
 	return checks
 }
 
+// task returns the task's metadata as the first call has read them.
 func (p *patient) task(ctx context.Context) (workload.Task, error) {
-	client, err := metadataClient(p.inv)
-	if err != nil {
-		return workload.Task{}, err
-	}
-	return client.Task(ctx)
+	return p.metadata.get(func() (workload.Task, error) {
+		client, err := metadataClient(p.inv)
+		if err != nil {
+			return workload.Task{}, err
+		}
+		return client.Task(ctx)
+	})
 }
 
 func (p *patient) workload(ctx context.Context) (workload.Workload, error) {
@@ -252,17 +272,20 @@ func (p *patient) load(task workload.Task) awsutil.LoadOptions {
 	}
 }
 
+// identity returns the ARN that AWS has answered with to the first call.
 func (p *patient) identity(ctx context.Context) (string, error) {
-	task, err := p.task(ctx)
-	if err != nil {
-		return "", doctor.Skipf("the task is not known: %v", err)
-	}
-	signer, err := awsutil.NewSigner(ctx, p.load(task))
-	if err != nil {
-		return "", err
-	}
-	return signer.Identity(ctx, awsutil.BearerOptions{
-		Partition: task.Partition(), STSEndpoint: p.cfg.ConsulLogin.STSEndpoint,
+	return p.arn.get(func() (string, error) {
+		task, err := p.task(ctx)
+		if err != nil {
+			return "", doctor.Skipf("the task is not known: %v", err)
+		}
+		signer, err := awsutil.NewSigner(ctx, p.load(task))
+		if err != nil {
+			return "", err
+		}
+		return signer.Identity(ctx, awsutil.BearerOptions{
+			Partition: task.Partition(), STSEndpoint: p.cfg.ConsulLogin.STSEndpoint,
+		})
 	})
 }
 

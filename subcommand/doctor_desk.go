@@ -88,12 +88,13 @@ func (p *patient) bundle(ctx context.Context, path string, findings []doctor.Fin
 	}
 	limited, cancel := context.WithTimeout(ctx, doctor.Limit)
 	defer cancel()
-	for name, path := range map[string]string{
-		"server_info.json": "/server_info", "stats.txt": "/stats?usedonly", "clusters.json": "/clusters?format=json",
-		"listeners.json": "/listeners?format=json", "certs.json": "/certs", "config_dump.json": "/config_dump",
+	for _, answer := range []struct{ name, path string }{ // the largest one last
+		{"server_info.json", "/server_info"}, {"stats.txt", "/stats?usedonly"}, {"certs.json", "/certs"},
+		{"listeners.json", "/listeners?format=json"}, {"clusters.json", "/clusters?format=json"},
+		{"config_dump.json", "/config_dump"},
 	} {
-		if data, err := p.askEnvoy(limited, path); err == nil {
-			files = append(files, doctor.File{Name: "envoy/" + name, Data: data})
+		if data, err := p.askEnvoy(limited, answer.path); err == nil {
+			files = append(files, doctor.File{Name: "envoy/" + answer.name, Data: data})
 		}
 	}
 	var archive bytes.Buffer

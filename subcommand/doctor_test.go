@@ -3,10 +3,15 @@ package subcommand
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,6 +79,47 @@ func TestDoctorBeforeMeshInit(t *testing.T) {
 	if diff := cmp.Diff(want, results(findings)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestDoctorAsksOnce checks that the checks of one examination share the task's metadata and its identity.
+func TestDoctorAsksOnce(t *testing.T) {
+	t.Parallel()
+	m := newMetadata(t)
+	var reads, sts, iam atomic.Int32
+	m.does(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/task" {
+			reads.Add(1)
+		}
+		io.WriteString(w, task("RUNNING", "RUNNING", "RUNNING"))
+	})
+	aws := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if form, _ := io.ReadAll(r.Body); strings.Contains(string(form), "GetRole") {
+			iam.Add(1)
+			fmt.Fprint(w, "<GetRoleResponse><GetRoleResult><Role><Arn>arn:aws:iam::111122223333:role/web</Arn></Role>"+
+				"</GetRoleResult></GetRoleResponse>")
+			return
+		}
+		sts.Add(1)
+		fmt.Fprint(w, "<GetCallerIdentityResponse><GetCallerIdentityResult>"+
+			"<Arn>arn:aws:sts::111122223333:assumed-role/web/s</Arn>"+
+			"</GetCallerIdentityResult></GetCallerIdentityResponse>")
+	}))
+	t.Cleanup(aws.Close)
+	host, port, err := net.SplitHostPort(testkit.ClosedAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	env := append(m.env(), "AWS_ACCESS_KEY_ID=AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY=secret", "AWS_ENDPOINT_URL_IAM="+aws.URL,
+		config.EnvVar+`={"bootstrapDir": "`+dir+`", "service": {"name": "web", "port": 80},
+			"consulLogin": {"enabled": true, "method": "web", "stsEndpoint": "`+aws.URL+`"},
+			"consulServers": {"hosts": "`+host+`", "http": {"port": `+port+`, "https": false},
+			"grpc": {"port": `+port+`, "tls": false}}}`)
+	p := consulECS(t, env, "doctor", "-json", "-bundle", filepath.Join(dir, "ticket.tar.gz"))
+	testkit.Equal(t, "exit code", p.Wait(), exit.CodeRefused)
+	testkit.Equal(t, "reads of the metadata", reads.Load(), 1)
+	testkit.Equal(t, "requests to STS", sts.Load(), 1)
+	testkit.Equal(t, "requests to IAM", iam.Load(), 1)
 }
 
 func TestDoctorNamesAWrongConfiguration(t *testing.T) {
