@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -77,13 +78,14 @@ func refusals() []refusal {
 func explainLogin(method string, err error) error {
 	err = fmt.Errorf("log in with auth method %q: %w", method, &readable{err})
 	_, hasRemedy := errors.AsType[*serverError](err)
+	certificate := certificateRemedy(err,
+		"consulCACertFile (or CONSUL_CACERT, for client-entrypoint CONSUL_HTTPS_CACERT_PEM)",
+		"the host name in consulHTTPAddr")
 	switch {
 	case hasRemedy:
 		return err
-	case certificateRemedy(err, "", "") != "":
-		return fmt.Errorf("%w: %s", err, certificateRemedy(err,
-			"consulCACertFile (or CONSUL_CACERT, for client-entrypoint CONSUL_HTTPS_CACERT_PEM)",
-			"the host name in consulHTTPAddr"))
+	case certificate != "":
+		return fmt.Errorf("%w: %s", err, certificate)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("%w: use a consulHTTPAddr that starts with http://", err)
 	}
@@ -99,10 +101,12 @@ func explainLogin(method string, err error) error {
 // readable is an error whose text has the code and the message of AWS's error documents in place of their XML.
 type readable struct{ err error }
 
-var awsDocument = regexp.MustCompile(`(?s)(?:<\?xml[^>]*>\s*)?<ErrorResponse.*?<Code>([^<]*)</Code>.*?` +
-	`<Message>([^<]*)</Message>.*?</ErrorResponse>\s*`)
+var awsDocument = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)(?:<\?xml[^>]*>\s*)?<ErrorResponse.*?<Code>([^<]*)</Code>.*?` +
+		`<Message>([^<]*)</Message>.*?</ErrorResponse>\s*`)
+})
 
-func (r *readable) Error() string { return awsDocument.ReplaceAllString(r.err.Error(), "$1: $2") }
+func (r *readable) Error() string { return awsDocument().ReplaceAllString(r.err.Error(), "$1: $2") }
 func (r *readable) Unwrap() error { return r.err }
 
 // shortSession is in the refusal of a session that is shorter than the servers allow.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -43,7 +44,9 @@ func Bundle(w io.Writer, files []File, secrets []secret.Value, now time.Time) er
 const redacted = "[redacted]"
 
 // confidential matches names of members, variables and headers whose values are secrets.
-var confidential = regexp.MustCompile(`(?i)token|secret|password|passwd|private_?key|credential|authorization|api_?key`)
+var confidential = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)token|secret|password|passwd|private_?key|credential|authorization|api_?key`)
+})
 
 // redact returns JSON, or any other text, without secrets.
 func redact(data []byte, secrets []secret.Value) []byte {
@@ -67,7 +70,7 @@ func withoutSecrets(doc any) any {
 	switch doc := doc.(type) {
 	case map[string]any:
 		for _, of := range []string{"name", "key", "Name", "Key"} {
-			if name, is := doc[of].(string); is && confidential.MatchString(name) {
+			if name, is := doc[of].(string); is && confidential().MatchString(name) {
 				for _, value := range []string{"value", "Value"} {
 					if _, has := doc[value].(string); has {
 						doc[value] = redacted
@@ -76,7 +79,7 @@ func withoutSecrets(doc any) any {
 			}
 		}
 		for name, value := range doc {
-			if text, is := value.(string); is && text != "" && confidential.MatchString(name) {
+			if text, is := value.(string); is && text != "" && confidential().MatchString(name) {
 				doc[name] = redacted
 				continue
 			}
