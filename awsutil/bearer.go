@@ -1,6 +1,7 @@
 package awsutil
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -72,19 +73,14 @@ func NewSigner(ctx context.Context, o LoadOptions) (*Signer, error) {
 // every attempt wants a fresh one. Errors that no retry mends are a
 // *retry.PermanentError.
 func (s *Signer) Bearer(ctx context.Context, o BearerOptions) (string, error) {
-	creds, err := s.credentials(ctx)
+	signer, sts, err := s.prepare(ctx, o)
 	if err != nil {
 		return "", err
 	}
-	if o.Partition == "" {
-		o.Partition = partitionOf(s.cfg.Region)
-	}
-	signer := requestSigner{creds: creds, userAgent: s.userAgent, serverID: o.ServerID, now: time.Now()}
-	sts := stsEndpoint(o.STSEndpoint, s.cfg.Region, o.Partition)
 	if !o.IncludeEntity {
 		return signer.login(ctx, sts, nil)
 	}
-	arn, err := s.entityARN(ctx, creds, signer, sts)
+	arn, err := s.entityARN(ctx, signer, sts)
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +88,7 @@ func (s *Signer) Bearer(ctx context.Context, o BearerOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	iam, err := iamEndpoint(o.Partition)
+	iam, err := iamEndpoint(s.partition(o))
 	if err != nil {
 		return "", err
 	}
@@ -101,6 +97,17 @@ func (s *Signer) Bearer(ctx context.Context, o BearerOptions) (string, error) {
 		return "", err
 	}
 	return signer.login(ctx, sts, headers)
+}
+
+// prepare returns what signs with the credentials of now, and STS's endpoint.
+func (s *Signer) prepare(ctx context.Context, o BearerOptions) (requestSigner, endpoint, error) {
+	creds, err := s.credentials(ctx)
+	signer := requestSigner{creds: creds, userAgent: s.userAgent, serverID: o.ServerID, now: time.Now()}
+	return signer, stsEndpoint(o.STSEndpoint, s.cfg.Region, s.partition(o)), err
+}
+
+func (s *Signer) partition(o BearerOptions) string {
+	return cmp.Or(o.Partition, partitionOf(s.cfg.Region))
 }
 
 func (s *Signer) credentials(ctx context.Context) (aws.Credentials, error) {
@@ -121,15 +128,11 @@ func (s *Signer) credentials(ctx context.Context) (aws.Credentials, error) {
 
 // Identity asks STS who signs, with the request that Bearer signs for Consul.
 func (s *Signer) Identity(ctx context.Context, o BearerOptions) (arn string, err error) {
-	creds, err := s.credentials(ctx)
+	signer, sts, err := s.prepare(ctx, o)
 	if err != nil {
 		return "", err
 	}
-	if o.Partition == "" {
-		o.Partition = partitionOf(s.cfg.Region)
-	}
-	signer := requestSigner{creds: creds, userAgent: s.userAgent, now: time.Now()}
-	return s.callerIdentity(ctx, signer, stsEndpoint(o.STSEndpoint, s.cfg.Region, o.Partition))
+	return s.callerIdentity(ctx, signer, sts)
 }
 
 // callerIdentity asks STS for the owner of the credentials.
@@ -143,10 +146,8 @@ func (s *Signer) callerIdentity(ctx context.Context, signer requestSigner, sts e
 
 // entityARN returns the owner of the credentials: from their document or,
 // when they come from elsewhere, from STS.
-func (s *Signer) entityARN(
-	ctx context.Context, creds aws.Credentials, signer requestSigner, sts endpoint,
-) (string, error) {
-	if arn := s.role.ARN(); arn != "" && creds.Source == endpointcreds.ProviderName {
+func (s *Signer) entityARN(ctx context.Context, signer requestSigner, sts endpoint) (string, error) {
+	if arn := s.role.ARN(); arn != "" && signer.creds.Source == endpointcreds.ProviderName {
 		return arn, nil
 	}
 	return s.callerIdentity(ctx, signer, sts)

@@ -124,7 +124,7 @@ func (r *StatusReader) readInstances(ctx context.Context, p Tenancy, facts *stat
 	c, options := r.cleaner, p.read()
 	options.Filter = fmt.Sprintf("ServiceMeta[%q] == %q", config.MetaSource, config.SourceValue)
 	names, meta, err := c.Consul.Catalog().Services(options.WithContext(ctx))
-	if err = hiddenFrom(meta, err); err != nil {
+	if err = hiddenFrom(meta, err, readCatalog); err != nil {
 		return fmt.Errorf("list services: %w", err)
 	}
 	maps.DeleteFunc(names, func(name string, _ []string) bool {
@@ -141,7 +141,7 @@ func (r *StatusReader) readInstances(ctx context.Context, p Tenancy, facts *stat
 				facts.add(e, name, p, c)
 				return nil
 			})))
-		if err = hiddenFrom(meta, err); err != nil {
+		if err = hiddenFrom(meta, err, readCatalog); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, fmt.Errorf("read service %q: %w", name, err))
@@ -150,11 +150,13 @@ func (r *StatusReader) readInstances(ctx context.Context, p Tenancy, facts *stat
 	return errors.Join(append(errs[:min(len(errs), shownErrors)], ctx.Err())...)
 }
 
-// hiddenFrom returns an error for a list without what the token may not read.
-func hiddenFrom(meta *api.QueryMeta, err error) error {
+// readCatalog are the rules that lists of services and checks need.
+const readCatalog = `node_prefix "" { policy = "read" } service_prefix "" { policy = "read" }`
+
+// hiddenFrom returns an error for a list without what a token without the rules may not read.
+func hiddenFrom(meta *api.QueryMeta, err error, rules string) error {
 	if err == nil && meta.ResultsFilteredByACLs {
-		return errors.New("results are filtered by ACLs: " + consulutil.Allow(
-			`node_prefix "" { policy = "read" } service_prefix "" { policy = "read" }`))
+		return errors.New("results are filtered by ACLs: " + consulutil.Allow(rules))
 	}
 	return err
 }
@@ -181,7 +183,7 @@ func (r *StatusReader) readFailing(ctx context.Context, p Tenancy, facts *status
 				facts.failing[nodeObject{check.Node, check.ServiceID}] = true
 				return nil
 			})))
-		if err = hiddenFrom(meta, err); err != nil {
+		if err = hiddenFrom(meta, err, readCatalog); err != nil {
 			return fmt.Errorf("list checks in state %s: %w", state, err)
 		}
 	}
@@ -193,11 +195,7 @@ func (r *StatusReader) readFailing(ctx context.Context, p Tenancy, facts *status
 func (r *StatusReader) readSessions(ctx context.Context) (map[string]int, error) {
 	sessions, meta, err := r.cleaner.Consul.Session().Node(r.cleaner.Cluster.ARN,
 		(&api.QueryOptions{}).WithContext(ctx))
-	if err == nil && meta.ResultsFilteredByACLs {
-		err = errors.New("results are filtered by ACLs: " +
-			consulutil.Allow(`session_prefix "" { policy = "read" }`))
-	}
-	if err != nil {
+	if err = hiddenFrom(meta, err, `session_prefix "" { policy = "read" }`); err != nil {
 		return nil, err
 	}
 	counts := map[string]int{}
