@@ -96,8 +96,8 @@ func forged(t *testing.T, arn string, port int) []byte {
 	return body
 }
 
-// forgedRequestsDoNotLockATaskOut checks that forged requests with a closed port delay a task by at most the
-// time of one of its own requests, behind a proxy that names no addresses.
+// forgedRequestsDoNotLockATaskOut checks that forged requests with a closed port delay a task by at most one
+// request's time, behind a proxy that names no addresses.
 func forgedRequestsDoNotLockATaskOut(t *testing.T, w *fixture) {
 	c := w.task(1)
 	attacks := testkit.Share(120)

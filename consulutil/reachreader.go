@@ -22,8 +22,8 @@ type reachReader struct {
 	anonymous bool
 }
 
-// ReadReach returns what the servers say about the question. What the token may not read is missing in the facts. The
-// error is that of a server that cannot be reached, or that does not know the token.
+// ReadReach returns what the servers say about the question. What the token may not read is missing in the facts.
+// It returns an error when no server answers, or when the token is unknown.
 func ReadReach(ctx context.Context, o Options, q reach.Question) (reach.Facts, error) {
 	token, err := EffectiveToken(o)
 	if err != nil {

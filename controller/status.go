@@ -18,8 +18,8 @@ type ClusterStatus struct {
 	Services    []ServiceStatus `json:"services"`
 	// Problems are those of no single service.
 	Problems []string `json:"problems,omitempty"`
-	// Unknown are the reasons why something is unknown, Partial means that it is needed to tell whether the
-	// services agree.
+	// Unknown lists the reasons why something is unknown. Partial reports that the comparison of the services
+	// lacks some of it.
 	Unknown []string `json:"unknown,omitempty"`
 	Partial bool     `json:"partial"`
 	// AWS is what was spent.

@@ -205,8 +205,8 @@ func (r *StatusReader) readSessions(ctx context.Context) (map[string]int, error)
 	return counts, nil
 }
 
-// readLeaders reads who leads. A lock that nobody holds while the other generation's is not held either is a problem
-// where a controller once led.
+// readLeaders reads the leader of each generation. If there are locks, but neither is held, that is a problem: a
+// controller has led before.
 func (r *StatusReader) readLeaders(ctx context.Context, s *ClusterStatus) {
 	known, leads := false, false
 	for _, of := range []LeaderStatus{{Command: "controller"}, {Command: "acl-controller"}} {

@@ -33,14 +33,14 @@ func TestExamineKeepsTheOrderAndNamesRemedies(t *testing.T) {
 		answering("one", "fine", nil),
 		answering("two", "", errors.New("no AWS region:\n set it")),
 		answering("three", "", doctor.Skipf("not %s", "here")),
-		answering("four", "", errors.New("nobody knows")),
+		answering("four", "", errors.New("of no known kind")),
 	})
 	region, _ := failure.Find("CE-AWS-REGION")
 	want := []doctor.Finding{
 		{Check: "one", Result: doctor.OK, Found: "fine"},
 		{Check: "two", Result: doctor.Failed, Found: "no AWS region: set it", ID: region.ID, Fix: region.Fix},
 		{Check: "three", Result: doctor.Skipped, Found: "not here"},
-		{Check: "four", Result: doctor.Failed, Found: "nobody knows"},
+		{Check: "four", Result: doctor.Failed, Found: "of no known kind"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -54,7 +54,7 @@ func TestExamineKeepsTheOrderAndNamesRemedies(t *testing.T) {
 failed  two    no AWS region: set it [CE-AWS-REGION]
                fix: Set consulLogin.region.
 skipped three  not here
-failed  four   nobody knows
+failed  four   of no known kind
 `
 	testkit.Equal(t, "text", out.String(), text)
 }

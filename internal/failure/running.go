@@ -34,13 +34,13 @@ func runningFailures() []Failure {
 		},
 		{
 			ID: "CE-CONTROLLER-LEADER", Title: "The controller has lost its leadership.",
-			Why:   "Consul did not answer in time, or somebody removed its lock. Another instance takes over.",
+			Why:   "Consul did not answer in time, or its lock was removed. Another instance takes over.",
 			Fix:   "Nothing if it happens once. If it repeats, look at the load of the Consul servers.",
 			signs: []string{"leadership lost"},
 		},
 		{
 			ID: "CE-REGISTRATION-GONE", Title: "The task is not registered in Consul.",
-			Why: "Somebody or another controller has deregistered it. health-sync registers it again within its " +
+			Why: "It was deregistered by hand or by another controller. health-sync registers it again within its " +
 				"interval.",
 			Fix:   "Read the log of consul-ecs-health-sync, and see that only one controller serves the cluster.",
 			signs: []string{" is not registered in Consul"},
@@ -63,13 +63,13 @@ func proxyFailures() []Failure {
 				"Envoy keeps what it had.",
 			Fix:   "Compare the versions with docs/COMPATIBILITY.md, and correct the override.",
 			Show:  "consul-ecs doctor",
-			signs: []string{"nvoy rejected resources"},
+			signs: []string{"Envoy rejected resources", "envoy rejected resources"},
 		},
 		{
 			ID: "CE-ENVOY-AWAY", Title: "Envoy does not run, or is not ready.",
 			Why:   "It waits for mesh-init, has ended, or was killed for its memory (exit code 137).",
 			Fix:   "Read the log of the proxy's container. For exit code 137, give it more memory.",
-			signs: []string{"nvoy's admin interface does not answer", "nvoy is not live"},
+			signs: []string{"envoy's admin interface does not answer", "envoy is not live"},
 		},
 		{
 			ID: "CE-ENVOY-XDS", Title: "Envoy gets no configuration.",
@@ -78,7 +78,7 @@ func proxyFailures() []Failure {
 			Fix: "Check consulServers.grpc and the security groups for 8502 or 8503. With agents, look at " +
 				"CONSUL_GRPC_ADDR.",
 			Show:  "consul-ecs doctor",
-			signs: []string{"nvoy has no stream to its control plane", "it got no configuration"},
+			signs: []string{"envoy has no stream to its control plane", "it got no configuration"},
 		},
 		{
 			ID: "CE-ENVOY-CERTIFICATE", Title: "A certificate of Envoy has expired.",
