@@ -186,7 +186,8 @@ func newFixture(t *testing.T, server *testkit.Consul, doc string) *fixture {
 // asking container, so that it answers the base URI, too.
 func (s *fixture) task() string {
 	return fmt.Sprintf(`{"Name":"app","Cluster":%q,"TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/%[1]s/%s","Family":"Web","AvailabilityZone":"us-west-2b",
-		"Containers":[{"Name":"sidecar-proxy","Image":"envoyproxy/envoy:v1.40.0"},{"Name":"app","Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]}]}`, s.cluster, s.taskID)
+		"Containers":[{"Name":"sidecar-proxy","Image":"envoyproxy/envoy:v1.40.0"},
+		{"Name":"app","Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]}]}`, s.cluster, s.taskID)
 }
 
 // taskMetadata returns an endpoint that answers with the fixture's task.

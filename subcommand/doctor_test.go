@@ -110,7 +110,8 @@ func TestDoctorAsksOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	env := append(m.env(), "AWS_ACCESS_KEY_ID=AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY=secret", "AWS_ENDPOINT_URL_IAM="+aws.URL,
+	env := append(m.env(), "AWS_ENDPOINT_URL_IAM="+aws.URL,
+		"AWS_ACCESS_KEY_ID=AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY=secret",
 		config.EnvVar+`={"bootstrapDir": "`+dir+`", "service": {"name": "web", "port": 80},
 			"consulLogin": {"enabled": true, "method": "web", "stsEndpoint": "`+aws.URL+`"},
 			"consulServers": {"hosts": "`+host+`", "http": {"port": `+port+`, "https": false},

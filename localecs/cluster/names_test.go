@@ -43,7 +43,9 @@ func TestNamesResolveByState(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, got, tt.want)
 		}
 	}
-	for name, want := range map[string]bool{family: true, own: true, service: true, mapped: true, private: false, "other.shop.local": false, "": false} {
+	for name, want := range map[string]bool{
+		family: true, own: true, service: true, mapped: true, private: false, "other.shop.local": false, "": false,
+	} {
 		if n.Has(name) != want {
 			t.Errorf("has %q: %t", name, !want)
 		}

@@ -63,12 +63,13 @@ func OpenRegion(o RegionOptions) (*Region, error) {
 		return nil, err
 	}
 	l, router := newLauncher(cluster, o), cluster.fabric.NewRouter(o.Log)
-	r := &Region{cluster: cluster, launcher: l, router: router, aws: o.Cluster.AWS(), plane: controlplane.New(controlplane.Options{
+	plane := controlplane.New(controlplane.Options{
 		Account: o.Cluster.AWS(), Launcher: l, Protections: cluster.Protections(),
 		Throttle: o.Throttle, Lag: o.Lag, Added: o.Cluster.Added, Observe: o.Observe,
 		CloudMap: o.Cluster.CloudMap, Route: router.Route,
 		HealthyAfter: time.Duration(float64(o.Cluster.HealthyAfter) / cmp.Or(o.Cluster.TimeScale, 1)),
-	})}
+	})
+	r := &Region{cluster: cluster, launcher: l, router: router, aws: o.Cluster.AWS(), plane: plane}
 	r.plane.Start()
 	cluster.endpoints.serveECS(r.plane.Handler(cluster.Identities(), o.Log))
 	r.key = sync.OnceValue(func() iam.Key {

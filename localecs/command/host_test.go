@@ -186,7 +186,8 @@ func TestDisksThatTakeNothing(t *testing.T) {
 		{"full " + state + " nr_inodes=3", "localecs run: write the certificate of STS and IAM: mkdir " + state + "/leaks/volumes" + full, 3},
 		{"full " + state + " nr_inodes=14", "localecs run: step 1: start many: make volume data: mkdir " + state + "/leaks/volumes/", 3},
 		// The containers go on. That one of them is deaf is the scenario's own fault.
-		{"full " + state + " size=16k", "localecs run: warning: output of a container is lost from here on: error=\"write " + state + "/leaks/logs/", 2},
+		{"full " + state + " size=16k", "localecs run: warning: output of a container is lost from here on: " +
+			"error=\"write " + state + "/leaks/logs/", 2},
 		{"output /dev/full", "localecs run: standard output cannot be written: write /dev/stdout" + full, 3},
 	} {
 		a := w.run(order{Args: leaks(t), On: tt.host})

@@ -110,19 +110,23 @@ func (f *definitionFlags) Add(fs *flag.FlagSet) {
 			return set(text)
 		})
 	}
-	take("image", "programs of an image, `IMAGE=PROGRAM,...`: names, paths or directories of this machine, or host for all of it; IMAGE may be *; may be repeated", s.Images.Set)
+	take("image", "programs of an image, `IMAGE=PROGRAM,...`: names, paths or directories of this machine, or host for "+
+		"all of it; IMAGE may be *; may be repeated", s.Images.Set)
 	take("entrypoint", "the image's ENTRYPOINT, `IMAGE=WORDS`; may be repeated", s.Images.SetEntrypoint)
-	take("cmd", "the image's CMD, `IMAGE=WORDS`; without it the first program of -image; may be repeated", s.Images.SetCommand)
-	take("secret", "the value behind a valueFrom, `NAME=VALUE`, or NAME=@FILE with the value in a file; may be repeated", secretFlag(s.Secrets))
-	take("environment-file", "the file behind an ARN of environmentFiles, `ARN=FILE`; may be repeated", func(text string) error {
-		arn, path, _ := strings.Cut(text, "=")
-		absolute, err := filepath.Abs(path)
-		if err != nil || arn == "" || path == "" {
-			return fmt.Errorf("want ARN=FILE, got %q", text)
-		}
-		s.EnvironmentFiles[arn] = absolute
-		return nil
-	})
+	take("cmd", "the image's CMD, `IMAGE=WORDS`; without it the first program of -image; may be repeated",
+		s.Images.SetCommand)
+	take("secret", "the value behind a valueFrom, `NAME=VALUE`, or NAME=@FILE with the value in a file; may be repeated",
+		secretFlag(s.Secrets))
+	take("environment-file", "the file behind an ARN of environmentFiles, `ARN=FILE`; may be repeated",
+		func(text string) error {
+			arn, path, _ := strings.Cut(text, "=")
+			absolute, err := filepath.Abs(path)
+			if err != nil || arn == "" || path == "" {
+				return fmt.Errorf("want ARN=FILE, got %q", text)
+			}
+			s.EnvironmentFiles[arn] = absolute
+			return nil
+		})
 	take("images", "scenario `file or directory` with the same settings, in place of "+scenario.SettingName+" beside the definition", func(path string) error {
 		s.Setting = path
 		return nil

@@ -80,9 +80,14 @@ func (t Task) shape(account shapes.Account, tags bool) shapes.Task {
 		Task: shapes.Task{
 			TaskARN: f.TaskARN, ClusterARN: f.ClusterARN, AvailabilityZone: f.AvailabilityZone,
 			TaskDefinitionARN: account.TaskDefinition(f.Family, max(t.Definition.Revision, 1)),
-			Group:             "family:" + f.Family, LaunchType: shapes.Fargate, PlatformVersion: shapes.PlatformVersion, PlatformFamily: "Linux",
-			CPU: t.Definition.CPU, Memory: t.Definition.Memory, DesiredStatus: shapes.Running, CreatedAt: shapes.At(v.PullStartedAt),
-			Attributes: []shapes.NameValue{}, Overrides: shapes.Overrides{Containers: []shapes.ContainerOverride{}, Accelerators: []map[string]any{}},
+			Group:             "family:" + f.Family, LaunchType: shapes.Fargate,
+			PlatformVersion: shapes.PlatformVersion, PlatformFamily: "Linux",
+			CPU: t.Definition.CPU, Memory: t.Definition.Memory,
+			DesiredStatus: shapes.Running, CreatedAt: shapes.At(v.PullStartedAt),
+			Attributes: []shapes.NameValue{},
+			Overrides: shapes.Overrides{
+				Containers: []shapes.ContainerOverride{}, Accelerators: []map[string]any{},
+			},
 		},
 	}
 	for _, tag := range t.Definition.Tags {

@@ -35,7 +35,7 @@ type Container interface {
 
 // Meter measures the containers of a task.
 type Meter struct {
-	// visit runs a function in the task's network; it is nil for a task without its own network.
+	// visit runs a function in the task's network; nil for a task in the machine's network.
 	visit func(func() error) error
 	// memory is the task's limit in bytes, 0 without one.
 	memory uint64
@@ -52,8 +52,8 @@ type series struct {
 	sampled        bool // each second
 }
 
-// New returns the meter of a task with this limit in bytes, 0 without one. visit runs a function in the task's network;
-// it is nil for a task without its own network.
+// New returns the meter of a task with this limit in bytes, 0 without one. visit runs a function in the task's network,
+// and is nil for a task in the machine's network.
 func New(visit func(func() error) error, memory uint64) *Meter {
 	return &Meter{visit: visit, memory: memory, series: map[string]*series{}}
 }

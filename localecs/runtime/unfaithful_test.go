@@ -37,19 +37,22 @@ func TestWarningsNameSettingsThatAreNotEmulated(t *testing.T) {
 			"$.pidMode: not emulated: each container has its own processes",
 		}},
 		"the system": {`{
-			"family": "web", "memory": "2048", "cpu": "1024", "runtimePlatform": {"operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"},
+			"family": "web", "memory": "2048", "cpu": "1024",
+			"runtimePlatform": {"operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"},
 			"containerDefinitions": [{"name": "a", "image": "i"}]
 		}`, []string{"$.runtimePlatform.operatingSystemFamily: not emulated: containers run on Linux"}},
 		"its parts": {`{
 			"family": "web", "memory": "512",
-			"volumes": [{"name": "a", "host": {"sourcePath": "/srv"}}, {"name": "b", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}],
+			"volumes": [{"name": "a", "host": {"sourcePath": "/srv"}},
+				{"name": "b", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}],
 			"containerDefinitions": [{"name": "a", "image": "i"}, {"name": "b", "image": "i", "privileged": true,
 				"systemControls": [{"namespace": "net.core.somaxconn", "value": "1"}],
 				"linuxParameters": {"capabilities": {"add": ["SYS_PTRACE"]}, "tmpfs": [{"containerPath": "/x", "size": 1}]}}]
 		}`, []string{
 			"$.volumes[0].host.sourcePath: not emulated: an empty directory of the task takes its hierarchy",
 			"$.volumes[1].efsVolumeConfiguration: not emulated: an empty directory of the task takes its hierarchy",
-			"$.containerDefinitions[1].linuxParameters.capabilities.add: not emulated: no container has more than the default capabilities and NET_ADMIN",
+			"$.containerDefinitions[1].linuxParameters.capabilities.add: not emulated: " +
+				"no container has more than the default capabilities and NET_ADMIN",
 			"$.containerDefinitions[1].linuxParameters.tmpfs: not emulated: the paths are part of the root file system",
 			"$.containerDefinitions[1].privileged: not emulated: the container has no more rights than others",
 			"$.containerDefinitions[1].systemControls: not emulated: the kernel's defaults stay",
@@ -70,7 +73,8 @@ func TestWarningsNameSettingsThatAreNotEmulated(t *testing.T) {
 	}
 }
 
-// Every member of a definition is emulated, or named by a warning when it is set. A new member has to be sorted in here.
+// TestEveryMemberIsEmulatedOrNamed checks that each member of a definition is emulated, or that a warning names it. A new
+// member has to be added here.
 func TestEveryMemberIsEmulatedOrNamed(t *testing.T) {
 	t.Parallel()
 	task := `family taskRoleArn executionRoleArn cpu memory tags pidMode`

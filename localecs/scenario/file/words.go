@@ -96,8 +96,8 @@ func addWord(i *runtime.Image, word, dir string, vars map[string]string, resolve
 	return paths[0], nil
 }
 
-// hidden returns an error for programs that would lie in a directory of this machine,
-// which is read-only and has none of that name.
+// hidden returns an error for each program whose path is in a directory of this machine that lacks it: the directory is
+// read-only, so the program cannot be added.
 func hidden(i *runtime.Image) (errs []error) {
 	for _, target := range slices.Sorted(maps.Keys(i.Programs)) {
 		for dir := path.Dir(target); dir != "/"; dir = path.Dir(dir) {
