@@ -70,9 +70,9 @@ func TestMeshInitRefusesAWrongCall(t *testing.T) {
 	}
 }
 
-// TestMeshInitAgentlessProcess covers one start of a task without an agent, as a process.
-func TestMeshInitAgentlessProcess(t *testing.T) {
-	t.Parallel()
+// agentlessTask starts Consul servers, and serves the metadata of a task at 127.0.0.1.
+func agentlessTask(t *testing.T) (*testkit.Consul, *metadata) {
+	t.Helper()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +81,13 @@ func TestMeshInitAgentlessProcess(t *testing.T) {
 	m := newMetadata(t)
 	m.says(http.StatusOK, strings.Replace(task("RUNNING", "RUNNING", "RUNNING"), `"Type":"NORMAL"`,
 		`"Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]`, 1))
+	return c, m
+}
+
+// TestMeshInitAgentlessProcess covers one start of a task without an agent, as a process.
+func TestMeshInitAgentlessProcess(t *testing.T) {
+	t.Parallel()
+	c, m := agentlessTask(t)
 	client, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr})
 	if err != nil {
 		t.Fatal(err)
@@ -124,14 +131,7 @@ func TestMeshInitAgentlessProcess(t *testing.T) {
 // TestMeshInitWarnsOfAWrongGRPCPort checks that mesh-init names what would else show in the proxy's log alone.
 func TestMeshInitWarnsOfAWrongGRPCPort(t *testing.T) {
 	t.Parallel()
-	c, err := testkit.StartConsul(testkit.ConsulOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Require(t).Stop)
-	m := newMetadata(t)
-	m.says(http.StatusOK, strings.Replace(task("RUNNING", "RUNNING", "RUNNING"), `"Type":"NORMAL"`,
-		`"Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]`, 1))
+	c, m := agentlessTask(t)
 	_, closed, err := net.SplitHostPort(testkit.ClosedAddress(t))
 	if err != nil {
 		t.Fatal(err)

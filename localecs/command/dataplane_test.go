@@ -19,18 +19,14 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// agentless-mesh with consul-dataplane in place of Envoy alone, in the container and by the user of version 0.10: the
-// one that CONSUL_DATAPLANE names or PATH has, else a stand-in. No request, token or service is lost.
-func TestEndToEndConsulDataplane(t *testing.T) {
-	testkit.Long(t)
-	t.Parallel()
-	program := consulDataplane(t)
-	dir := derive(t, "agentless-mesh", "",
+// dataplaneForEnvoy returns what replaces Envoy alone by consul-dataplane in agentless-mesh: each text, then the new one.
+func dataplaneForEnvoy() []string {
+	return []string{
 		"envoyproxy/envoy:v1.40.0", "hashicorp/consul-dataplane:2.0.1",
-		"/usr/local/bin/envoy: ${envoy}", "/usr/local/bin/envoy: ${envoy}\n      /usr/local/bin/consul-dataplane: ${dataplane}",
+		"/usr/local/bin/envoy: ${envoy}",
+		"/usr/local/bin/envoy: ${envoy}\n      /usr/local/bin/consul-dataplane: ${dataplane}",
 		`\"mode\":\"direct\",`, "",
 		`"name": "sidecar-proxy"`, `"name": "consul-dataplane"`,
-		`"user": "5995:5996"`, `"user": "5995"`,
 		`"envoy",
         "--config-path",
         "/consul/envoy-bootstrap.json",
@@ -42,7 +38,17 @@ func TestEndToEndConsulDataplane(t *testing.T) {
         "--drain-time-s",
         "30",
         "--drain-strategy",
-        "immediate"`, `"consul-dataplane", "-config-file", "/consul/consul-dataplane.json"`)
+        "immediate"`, `"consul-dataplane", "-config-file", "/consul/consul-dataplane.json"`,
+	}
+}
+
+// agentless-mesh with consul-dataplane in place of Envoy alone, in the container and by the user of version 0.10: the
+// one that CONSUL_DATAPLANE names or PATH has, else a stand-in. No request, token or service is lost.
+func TestEndToEndConsulDataplane(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	program := consulDataplane(t)
+	dir := derive(t, "agentless-mesh", "", append(dataplaneForEnvoy(), `"user": "5995:5996"`, `"user": "5995"`)...)
 	code, report, events := runReport(t, append(programs(t), "-var", "dataplane="+program), dir)
 	if code != 0 || report.Failed != 0 || report.Answered < 200 || len(report.Failures) != 0 || len(report.Left) != 0 {
 		t.Errorf("exit %d, report %+v, want no failure, nothing left and 200 requests", code, report)

@@ -27,25 +27,6 @@ checks: {cleanExits: true}
 // Each fault of the traffic is in the log of the container that sees it, with its ID, and a healthy task has none.
 func TestEndToEndTrafficFaults(t *testing.T) {
 	t.Parallel()
-	dataplane := []string{
-		"envoyproxy/envoy:v1.40.0", "hashicorp/consul-dataplane:2.0.1",
-		"/usr/local/bin/envoy: ${envoy}",
-		"/usr/local/bin/envoy: ${envoy}\n      /usr/local/bin/consul-dataplane: ${dataplane}",
-		`\"mode\":\"direct\",`, "",
-		`"name": "sidecar-proxy"`, `"name": "consul-dataplane"`,
-		`"envoy",
-        "--config-path",
-        "/consul/envoy-bootstrap.json",
-        "--log-level",
-        "warning",
-        "--disable-hot-restart",
-        "--concurrency",
-        "2",
-        "--drain-time-s",
-        "30",
-        "--drain-strategy",
-        "immediate"`, `"consul-dataplane", "-config-file", "/consul/consul-dataplane.json"`,
-	}
 	const denied = "{Name: web, Action: deny}"
 	const protocol = "configEntries:\n    - {Kind: service-defaults, Name: api, Protocol: http}"
 	for name, tc := range map[string]struct {
@@ -54,12 +35,12 @@ func TestEndToEndTrafficFaults(t *testing.T) {
 		want   []string
 	}{
 		"none":      {false, nil, nil},
-		"dataplane": {true, dataplane, nil},
+		"dataplane": {true, dataplaneForEnvoy(), nil},
 		"denied": {false, []string{"{Name: web, Action: allow}", denied},
 			[]string{"api-1/consul-ecs-health-sync CE-TRAFFIC-DENIED"}},
 		"denied by HTTP": {true, []string{"{Name: web, Action: allow}", denied, "configEntries:", protocol},
 			[]string{"api-1/consul-ecs-health-sync CE-TRAFFIC-DENIED"}},
-		"denied with dataplane": {true, append([]string{"{Name: web, Action: allow}", denied}, dataplane...),
+		"denied with dataplane": {true, append(dataplaneForEnvoy(), "{Name: web, Action: allow}", denied),
 			[]string{"api-1/consul-ecs-health-sync CE-TRAFFIC-DENIED"}},
 		"application on another port": {false, []string{`\"name\":\"api\",\"port\":9090`,
 			`\"name\":\"api\",\"port\":9999`, "configEntries:", protocol},
