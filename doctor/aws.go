@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 )
 
-// Identity checks that AWS tells who the task is, as Consul's login does.
+// Identity checks that AWS knows the task's identity, by the request of a login to Consul.
 func Identity(identity func(context.Context) (arn string, err error)) Check {
 	return Check{"AWS identity", identity}
 }

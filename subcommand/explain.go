@@ -25,7 +25,8 @@ func explainCommand() cli.Command {
 		Help: `
 Prints what has happened, why, what to do, and a command that shows it, for each ID
 that stands at the end of a log line (CE-LOGIN-TAG), or that admit has found
-(ADM-NAME). It reads nothing and asks nobody. A log line may be given in place of an ID.
+(ADM-NAME). It reads no file and makes no request. A log line may be given in
+place of an ID.
 
 Exit codes: 0 explained; 1 an ID is unknown.
 

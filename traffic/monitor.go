@@ -18,7 +18,7 @@ const (
 	quiet = time.Minute
 	// remindEvery is how often a fault that lasts is logged again.
 	remindEvery = 10 * time.Minute
-	// emptyFor is how long an upstream that nobody calls may have no healthy instance: services start together.
+	// emptyFor is how long an upstream without calls may have no healthy instance: services start together.
 	emptyFor = 45 * time.Second
 )
 

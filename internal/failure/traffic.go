@@ -15,15 +15,15 @@ func trafficFailures() []Failure {
 			ID: "CE-TRAFFIC-DENIED", Title: "Callers are denied by the intentions of the service.",
 			Why: "No intention allows the caller, or one denies it. With a default policy of deny each call needs " +
 				"one. Callers see \"RBAC: access denied\" (403), \"empty reply\" or \"connection reset\". Envoy " +
-				"counts the calls, and does not tell who the caller is.",
+				"counts the calls, but does not name the caller.",
 			Fix:   "Allow the caller by an intention for the service, if it is to call it.",
 			Show:  "consul intention list",
 			signs: []string{"callers are denied by the intentions of the service"},
 		},
 		{
 			ID: "CE-TRAFFIC-NO-INSTANCE", Title: "An upstream has no healthy instance.",
-			Why: "instances is how many Envoy knows: 0 when the service is not in the mesh or its name is " +
-				"misspelt, else the number of those whose checks fail. Callers see 503 \"no healthy upstream\" or " +
+			Why: "instances is how many Envoy knows: 0 when the service is not in the mesh or its name is misspelt, " +
+				"else the number of those whose checks fail. Callers see 503 \"no healthy upstream\" or " +
 				"\"connection reset\".",
 			Fix: "Look at the checks of the service in Consul. If it is not there, start it or correct " +
 				"destinationName.",

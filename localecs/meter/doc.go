@@ -1,7 +1,7 @@
 // Package meter measures containers for the statistics of the metadata endpoints.
 //
 // Flow: 1. Begin takes a first sample at a container's start; 2. Stats compares two samples, and has them
-// taken each second from the first call on, until nobody has asked for a minute.
+// taken each second from the first call on, until no request came for a minute.
 //
 // Owns: the samples of one task.
 // Never does: render an answer: package metadata does.

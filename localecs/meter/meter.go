@@ -91,7 +91,7 @@ func (m *Meter) Stats(container string, c Container) *metadata.Stats {
 	return s.answer
 }
 
-// follow adds a sample each second until the container ends, or nobody has asked for a while.
+// follow adds a sample each second until the container ends, or no request came for a while.
 func (m *Meter) follow(s *series, c Container) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

@@ -70,7 +70,7 @@ func settings() []shapes.Setting {
 	}
 }
 
-// ListAccountSettings lists the effective settings, which are the defaults: nobody has set one.
+// ListAccountSettings lists the effective settings: the defaults, as none is set.
 func (a *clusterAPI) ListAccountSettings(call shapes.Call,
 	in shapes.ListAccountSettingsInput) (shapes.ListAccountSettingsOutput, error) {
 	out := shapes.ListAccountSettingsOutput{Settings: []shapes.Setting{}}
